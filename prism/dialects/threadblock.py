@@ -90,10 +90,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
     @property
     def whole(self) -> tuple[SymExpr, ...]:
         """The shape of the whole tensor that the tiles make up."""
-        return tuple(
-            dim.substitute(dict.fromkeys(filter(is_axis_parameter, dim.symbols()), 1))
-            for dim in self.dims
-        )
+        return tuple(dim.with_ones(is_axis_parameter) for dim in self.dims)
 
     def layout(self, axis: str) -> int:
         """The layout on one axis: the dim that it cuts, `REPL` or `PARTIAL`."""

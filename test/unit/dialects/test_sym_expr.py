@@ -82,6 +82,19 @@ def test_substitute() -> None:
     assert (N / (D + 1)).substitute({"n": D + 1}) == SymExpr.constant(1)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.deferred(lambda: expressions()))
+def test_with_ones_is_substitution(expression: SymExpr) -> None:
+    def axis(name: str) -> bool:
+        return name in ("grid.x", "loop.i")
+
+    try:
+        expected = expression.substitute({"grid.x": 1, "loop.i": 1})
+    except SymExprError:
+        return
+    assert expression.with_ones(axis) == expected
+
+
 def test_queries() -> None:
     assert SymExpr.constant(5).as_constant() == 5
     assert (N - N).as_constant() == 0

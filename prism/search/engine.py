@@ -1,0 +1,115 @@
+"""The steps of the search on values: generate sGraphs, prune candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from prism.search.dags import enumerate_dags
+from prism.search.dominance import Profile, dominates, profile
+from prism.search.egraph import Classes, Limits, saturate
+from prism.search.from_ir import Workload
+from prism.search.graphs import canonical, erasure, from_terms, step_terms
+from prism.search.layouts import loop_cuts
+from prism.search.maps import assignments
+from prism.search.sgraph import SGraph, constrain
+
+LOOP = ("i",)
+"""The loop axes of generated graphs: this search cuts one loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """
+    The sGraphs of a workload in canonical order; `complete` unless a limit cut the search short.
+    """
+
+    sgraphs: tuple[SGraph, ...]
+    complete: bool
+
+
+def generate(
+    workload: Workload, limits: Limits = Limits(), *, dominated: bool = False
+) -> Generated:
+    """
+    Every operator DAG that the saturated e-graph holds, without a loop and with each loop that
+    types.
+
+    With `dominated` also those that `prune` would drop because another one does the same with less
+    work.
+    """
+    table, outputs = workload.table, workload.outputs
+    classes = saturate(table, outputs, limits)
+    found = enumerate_dags(table, classes, [classes.of_term[t] for t in outputs])
+    sgraphs: dict[str, SGraph] = {}
+    for dag in found.dags:
+        sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, frozenset(), ()))
+        for cut in loop_cuts(table, dag):
+            sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, cut, LOOP))
+    if not dominated:
+        profiles: dict[str, Profile] = {}
+        for name, sgraph in sgraphs.items():
+            of_step = [found.class_of[t] for t in step_terms(table, sgraph.graph)]
+            profiles[name] = profile(sgraph.graph, of_step, frozenset(assignments(sgraph)))
+        for name, _ in list(_dominated(list(sgraphs), profiles)):
+            del sgraphs[name]
+    return Generated(tuple(sgraphs.values()), found.complete and classes.saturated)
+
+
+def prune(
+    workload: Workload, candidates: Mapping[str, SGraph], limits: Limits = Limits()
+) -> dict[str, str]:
+    """
+    The candidates to drop, each with the reason.
+
+    In this order: no map assignment satisfies layouts and constraints; the erasure is not found
+    equal to the workload; another candidate is the same; another candidate dominates it.
+    """
+    dropped: dict[str, str] = {}
+    terms = {name: step_terms(workload.table, c.graph) for name, c in candidates.items()}
+    results = {name: erasure(c.graph, terms[name]) for name, c in candidates.items()}
+    roots = [*workload.outputs, *(t for of_one in terms.values() for t in of_one)]
+    classes = saturate(workload.table, roots, limits)
+    expected = [classes.of_term[t] for t in workload.outputs]
+    profiles: dict[str, Profile] = {}
+    seen: dict[tuple[str, object], str] = {}
+    for name, candidate in candidates.items():
+        maps = frozenset(assignments(candidate))
+        if not maps:
+            dropped[name] = "no map assignment satisfies the layouts and the constraints"
+            continue
+        if [classes.of_term[t] for t in results[name]] != expected:
+            dropped[name] = f"not found equal to @{workload.name}{_limit(classes)}"
+            continue
+        of_step = [classes.of_term[t] for t in terms[name]]
+        profiles[name] = profile(candidate.graph, of_step, maps)
+        first = seen.setdefault((canonical(candidate.graph), profiles[name].maps), name)
+        if first != name:
+            dropped[name] = f"the same graph as @{first}"
+    kept = [name for name in candidates if name not in dropped]
+    return dropped | dict(_dominated(kept, profiles))
+
+
+def _dominated(names: Sequence[str], profiles: Mapping[str, Profile]) -> Iterator[tuple[str, str]]:
+    """
+    The dominated ones, each with one that dominates it and is itself not dominated.
+
+    There is one, for dominance is a strict order. Candidates with equal profiles are one to it.
+    """
+    groups: dict[object, dict[Profile, str]] = {}
+    for name in names:
+        of_products = groups.setdefault(profiles[name].products, {})
+        of_products.setdefault(profiles[name], name)
+    better: dict[Profile, str] = {}
+    for group in groups.values():
+        best = {p: n for p, n in group.items() if not any(dominates(o, p) for o in group)}
+        for one in group:
+            if one not in best:
+                better[one] = next(name for other, name in best.items() if dominates(other, one))
+    for name in names:
+        if (first := better.get(profiles[name])) is not None:
+            yield name, f"dominated by @{first}, which does the same with less work"
+
+
+def _limit(classes: Classes) -> str:
+    return "" if classes.saturated else " within the limits of the search"

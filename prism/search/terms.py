@@ -1,0 +1,124 @@
+"""
+Terms over a workload's inputs: hash-consed, typed by shape, without maps, tiles or loops.
+
+A term is the erasure of a value: what whole tensor it stands for. Terms are small ints into a
+`TermTable`, equal ints being equal terms, so that a term is at the same time an operator DAG in
+which every equal subterm is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from prism.dialects.operators import OPERATORS
+from prism.dialects.shapes import Shape, result_shape
+from prism.dialects.sym_expr import SymExpr
+
+INPUT = "input"
+"""The name of a node that is an argument of the workload; its attribute is the argument's index."""
+
+Attribute = int | SymExpr | None
+"""The reduced dim of a reduction, the constant of a scalar operator, the index of an input."""
+
+Node = tuple[str, Attribute, tuple[int, ...]]
+"""Operator, attribute, operands."""
+
+ONE = SymExpr.constant(1)
+
+
+class TermTable:
+    """All terms of one search, each built once."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.shapes: list[Shape] = []
+        self.inputs: dict[int, int] = {}
+        self._index: dict[Node, int] = {}
+        self._keys: dict[int, str] = {}
+
+    def input(self, index: int, shape: Shape) -> int:
+        """The argument `index` of the workload."""
+        term = self.inputs[index] = self._intern((INPUT, index, ()), shape)
+        return term
+
+    def apply(self, name: str, operands: Sequence[int], attribute: Attribute = None) -> int:
+        """
+        The term of an operator of the table that is not a composite.
+
+        Raises VerifyException if the operands' shapes do not fit.
+        """
+        node = (name, attribute, tuple(operands))
+        if (known := self._index.get(node)) is not None:
+            return known
+        dim = attribute if isinstance(attribute, int) else None
+        shape = result_shape(OPERATORS[name], [self.shapes[o] for o in operands], dim)
+        return self._intern(node, shape)
+
+    def expand(
+        self, name: str, operands: Sequence[int], attribute: Attribute, dim: int | None
+    ) -> int:
+        """
+        The term of any operator of the table, composites expanded to what they are defined as.
+
+        `mean` is the sum over the size of its dim; `rms_norm` is x / sqrt(mean(square x) + eps)
+        over the last dim.
+        """
+        if name == "mean" and dim is not None:
+            (x,) = operands
+            return self.apply("scale", [self.apply("sum", [x], dim)], ONE / self.shapes[x][dim])
+        if name == "rms_norm":
+            (x,) = operands
+            last = len(self.shapes[x]) - 1
+            mean = self.expand("mean", [self.apply("square", [x])], None, last)
+            if attribute != SymExpr.constant(0):
+                mean = self.apply("shift", [mean], attribute)
+            return self.apply("div", [x, self.apply("sqrt", [mean])])
+        return self.apply(name, operands, attribute if dim is None else dim)
+
+    def topological(self, roots: Sequence[int]) -> list[int]:
+        """The terms that `roots` are made of, operands first, each once, in a fixed order."""
+        seen: set[int] = set()
+        order: list[int] = []
+        stack = [(root, False) for root in reversed(roots)]
+        while stack:
+            term, ready = stack.pop()
+            if ready:
+                order.append(term)
+            elif term not in seen:
+                seen.add(term)
+                stack.append((term, True))
+                stack.extend((o, False) for o in reversed(self.nodes[term][2]) if o not in seen)
+        return order
+
+    def key(self, root: int) -> str:
+        """
+        A term as text, operands first, each subterm once: linear in the DAG, whatever is shared.
+
+        Independent of the order in which the table was filled: the order of keys is the canonical
+        order of terms.
+        """
+        if (known := self._keys.get(root)) is not None:
+            return known
+        order = self.topological([root])
+        position = {term: i for i, term in enumerate(order)}
+        lines: list[str] = []
+        for term in order:
+            name, attribute, operands = self.nodes[term]
+            inside = "" if attribute is None else f"<{attribute}>"
+            lines.append(f"{name}{inside}({','.join(str(position[o]) for o in operands)})")
+        return self._keys.setdefault(root, ";".join(lines))
+
+    def _intern(self, node: Node, shape: Shape) -> int:
+        if (known := self._index.get(node)) is not None:
+            return known
+        term = self._index[node] = len(self.nodes)
+        self.nodes.append(node)
+        self.shapes.append(shape)
+        return term
+
+
+def is_positive(expression: SymExpr) -> bool:
+    """Whether an expression is positive for all positive sizes, as far as its signs show."""
+    coefficients = [c for _, c in (*expression.numerator, *expression.denominator)]
+    return bool(expression.numerator) and all(c > Fraction(0) for c in coefficients)
