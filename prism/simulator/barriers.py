@@ -1,0 +1,136 @@
+"""Block-wide barriers (PTX ISA 9.7.13.1, barrier)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from prism.simulator.errors import DeadlockError, DivergenceError
+from prism.simulator.types import Array
+
+if TYPE_CHECKING:
+    from prism.simulator.machine import Machine
+
+
+@dataclass
+class _Arrival:
+    """Threads that wait at one barrier instruction; `resume` is where they go on."""
+
+    line: int
+    resume: int
+    aligned: bool
+    mask: Array
+    expected: int | None
+
+
+class Barriers:
+    """The threads that wait at barriers, by barrier number."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, list[_Arrival]] = {}
+
+    def arrive(
+        self,
+        x: Machine,
+        number: int,
+        expected: int | None,
+        resume: int,
+        line: int,
+        *,
+        aligned: bool,
+        waits: bool = True,
+    ) -> int:
+        """
+        The running group comes to a barrier.
+
+        Returns where it goes on, or -1 if it has to wait. `expected` is the number of threads of
+        the barrier, None for all that have not ended. Without `waits` the threads are counted and
+        go on.
+        """
+        if expected is None and x.active == x.live and number not in self.waiting and waits:
+            if x.races is not None:
+                x.races.next_interval(None)
+            return resume
+        arrival = _Arrival(line, resume if waits else -1, aligned, x.full(x.exact), expected)
+        self.waiting.setdefault(number, []).append(arrival)
+        if not waits:
+            x.place(resume, x.exact)
+        self.release(x)
+        return -1
+
+    def release(self, x: Machine) -> None:
+        """Lets the threads of every completed barrier go on."""
+        for number in list(self.waiting):
+            arrivals = self.waiting[number]
+            come = np.logical_or.reduce([arrival.mask for arrival in arrivals])
+            expected = arrivals[0].expected
+            if expected is None:
+                gone = np.False_ if x.dead is None else x.dead
+                complete = (come | gone).all(axis=1) & come.any(axis=1)
+            else:
+                number_come = sum(a.mask.sum(axis=1) for a in arrivals)
+                complete = np.asarray(number_come >= expected)
+            if not complete.any():
+                continue
+            self._check_warps(x, arrivals, complete)
+            self._order_accesses(x, come, complete)
+            kept: list[_Arrival] = []
+            for arrival in arrivals:
+                through = arrival.mask & complete[:, None]
+                if arrival.resume >= 0 and through.any():
+                    x.place(arrival.resume, through)
+                arrival.mask = arrival.mask & ~complete[:, None]
+                if arrival.mask.any():
+                    kept.append(arrival)
+            if kept:
+                self.waiting[number] = kept
+            else:
+                del self.waiting[number]
+
+    def _order_accesses(self, x: Machine, come: Array, complete: Array) -> None:
+        if x.races is None:
+            return
+        gone = np.False_ if x.dead is None else x.dead
+        if (come | gone)[complete].all():
+            x.races.next_interval(None if complete.all() else complete)
+        else:
+            x.races.stop()
+
+    def _check_warps(self, x: Machine, arrivals: list[_Arrival], complete: Array) -> None:
+        """All threads of a warp must have come through the same aligned barrier instruction."""
+        if len(arrivals) == 1 or not any(arrival.aligned for arrival in arrivals):
+            return
+        ways = np.zeros(x.shape, np.int64)
+        for way, line in enumerate(sorted({(a.line, a.resume) for a in arrivals}), start=1):
+            for arrival in arrivals:
+                if (arrival.line, arrival.resume) == line:
+                    ways[arrival.mask & complete[:, None]] = way
+        warps = ways.reshape(x.blocks, x.warps, 32)
+        highest = warps.max(axis=2, keepdims=True)
+        torn = ((warps != highest) & (warps != 0)).reshape(x.shape)
+        if torn.any():
+            lane = tuple(int(i) for i in np.argwhere(torn)[0])
+            lines = sorted({arrival.line for arrival in arrivals})
+            x.fault(
+                DivergenceError,
+                lines[0],
+                f"threads of one warp meet at different barrier instructions, lines {lines}",
+                lane,
+            )
+
+    def deadlock(self, x: Machine) -> NoReturn:
+        """Nothing can run and these threads still wait."""
+        number, arrivals = min(self.waiting.items())
+        come = np.logical_or.reduce([arrival.mask for arrival in arrivals])
+        block = int(np.argmax(come.any(axis=1)))
+        lane = (block, int(np.argmax(come[block])))
+        expected = arrivals[0].expected
+        wanted = "all threads of the block" if expected is None else f"{expected} threads"
+        x.fault(
+            DeadlockError,
+            arrivals[0].line,
+            f"barrier {number} waits for {wanted}, {int(come[block].sum())} came",
+            lane,
+        )
