@@ -1,0 +1,179 @@
+"""The e-graph of one proof: the terms of a table under the axioms, through `egglog.bindings`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from egglog import bindings as eb
+
+from prism.verify.language import argument_sorts
+from prism.verify.report import Budget, Tree
+from prism.verify.rules import CONSTRUCTORS, program
+from prism.verify.terms import Argument, Size, TermTable
+
+Expr: TypeAlias = eb.Lit | eb.Var | eb.Call
+
+_SPAN = eb.RustSpan(__name__, 0, 0)
+
+_MAX_I64 = 2**63 - 1
+
+
+@lru_cache(maxsize=16)
+def _commands(rank: int, functions: frozenset[str]) -> list[Any]:
+    """The parsed program; parsing costs more than running, so once per process."""
+    return eb.EGraph().parse_program(program(rank, functions))
+
+
+class EGraph:
+    """
+    Terms and what is known of them. A term keeps its index of the table (`Ref`); two terms are
+    proven equal when their indices are in one class. Only the terms inside `roots` are entered.
+    """
+
+    def __init__(self, table: TermTable, roots: Iterable[int], axes: Iterable[str]) -> None:
+        terms = _reachable(table, roots)
+        heads = [table.terms[index] for index in terms]
+        functions = frozenset(t.head for t in heads) | frozenset(
+            str(t.arguments[0]) for t in heads if t.head in ("un", "bin")
+        )
+        self._terms = frozenset(terms)
+        self._egraph = eb.EGraph()
+        self._egraph.run_program(*_commands(table.rank, functions))
+        actions: list[eb.Set | eb.Expr_] = [
+            eb.Expr_(_SPAN, _call("Axis", _string(axis))) for axis in dict.fromkeys(axes)
+        ]
+        for index in terms:
+            term = table.terms[index]
+            expression = _call(CONSTRUCTORS[term.head], *_arguments(term.head, term.arguments))
+            actions.append(eb.Set(_SPAN, "Ref", [_integer(index)], expression))
+            if term.head == "in":
+                for dim, size in enumerate(reversed(term.shape), 1):
+                    key = [_call("Ref", _integer(index)), _integer(dim)]
+                    actions.append(eb.Set(_SPAN, "size", key, _size(size)))
+        self._egraph.run_program(*(eb.ActionCommand(action) for action in actions))
+
+    def run(self, schedule: str) -> bool:
+        """Runs an egglog schedule; returns whether anything changed."""
+        for output in self._egraph.run_program(*_schedule(schedule)):
+            if isinstance(output, eb.RunScheduleOutput):
+                return output.report.updated
+        raise TypeError("egglog gave no report of a schedule")
+
+    def nodes(self) -> int:
+        """The number of e-nodes and facts."""
+        for output in self._egraph.run_program(eb.PrintSize(_SPAN, None)):
+            if isinstance(output, eb.PrintAllFunctionsSize):
+                return sum(size for _, size in output.sizes)
+        raise TypeError("egglog gave no sizes")
+
+    def __contains__(self, term: int) -> bool:
+        """Whether a term of the table is inside the roots."""
+        return term in self._terms
+
+    def same(self, left: int, right: int) -> bool:
+        """Whether two terms of the table are proven equal."""
+        return self._value(left) == self._value(right)
+
+    def erases(self, term: int) -> bool:
+        """Whether a term is proven to be a chunk of a term over whole tensors."""
+        return self._egraph.lookup_function("erased", [self._value(term)]) is not None
+
+    def tree(self, term: int) -> Tree:
+        """The smallest tree proven equal to a term."""
+        extract = eb.Extract(_SPAN, _call("Ref", _integer(term)), _integer(0))
+        for output in self._egraph.run_program(extract):
+            if isinstance(output, eb.ExtractBest):
+                return _tree(output.termdag, output.term, Budget())
+        raise TypeError("egglog extracted nothing")
+
+    def _value(self, term: int) -> eb.Value:
+        _, key = self._egraph.eval_expr(_integer(term))
+        value = self._egraph.lookup_function("Ref", [key])
+        if value is None:
+            raise KeyError(term)
+        return value
+
+
+def _reachable(table: TermTable, roots: Iterable[int]) -> list[int]:
+    """The roots and all terms inside them, each after its operands."""
+    found: set[int] = set()
+    stack = list(roots)
+    while stack:
+        index = stack.pop()
+        if index not in found:
+            found.add(index)
+            stack += table.operands(index)
+    return sorted(found)
+
+
+@lru_cache(maxsize=64)
+def _schedule(text: str) -> list[Any]:
+    return eb.EGraph().parse_program(f"(run-schedule {text})")
+
+
+def _arguments(head: str, arguments: Sequence[Argument]) -> list[Expr]:
+    """The arguments of a constructor; a term is a reference to its index."""
+    built: list[Expr] = []
+    for sort, argument in zip(argument_sorts(head), arguments, strict=True):
+        match argument:
+            case int() if sort == "term":
+                built.append(_call("Ref", _integer(argument)))
+            case int():
+                built.append(_integer(argument))
+            case str():
+                built.append(_string(argument))
+            case Fraction():
+                built.append(_rational(argument))
+    return built
+
+
+def _call(name: str, *arguments: Expr) -> Expr:
+    return eb.Call(_SPAN, name, list(arguments))
+
+
+def _integer(value: int) -> Expr:
+    return eb.Lit(_SPAN, eb.Int(value))
+
+
+def _string(value: str) -> Expr:
+    return eb.Lit(_SPAN, eb.String(value))
+
+
+def _rational(value: Fraction) -> Expr:
+    return _call("bigrat", _bigint(value.numerator), _bigint(value.denominator))
+
+
+def _bigint(value: int) -> Expr:
+    if abs(value) <= _MAX_I64:
+        return _call("bigint", _integer(value))
+    return _call("from-string", _string(str(value)))
+
+
+def _size(size: Size) -> Expr:
+    expression = _call("Whole", _string(size[0]))
+    for axis in size[1:]:
+        expression = _call("Cut", expression, _string(axis))
+    return expression
+
+
+_HEAD_OF = {constructor: head for head, constructor in CONSTRUCTORS.items()}
+
+
+def _tree(dag: eb.TermDag, term: int, budget: Budget) -> Tree:
+    match dag.get(term):
+        case eb.TermLit() as literal:
+            value = literal.value
+            return value.value if isinstance(value, eb.Int | eb.String) else str(value)
+        case eb.TermApp() as application:
+            if application.name in ("bigrat", "bigint", "from-string"):
+                numbers = [_tree(dag, argument, budget) for argument in application.args]
+                return Fraction(*(Fraction(str(number)) for number in numbers))
+            if not budget.spend():
+                return "..."
+            arguments = (_tree(dag, argument, budget) for argument in application.args)
+            return (_HEAD_OF[application.name], *arguments)
+        case other:
+            raise ValueError(f"no ground term: {other}")

@@ -1,0 +1,312 @@
+"""
+Encodes functions as terms: a workload as terms over whole tensors, a graph with part, comb and red.
+
+Only operators and maps are read, never the layouts in tile types. A graph is refused here when it
+has no meaning whatever the algebra: operands of other shapes, a tile of one iteration used after
+its loop, a sum over an axis that the summand does not depend on, blocks that write different values
+to one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NoReturn, TypeVar
+
+from xdsl.dialects import func
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from prism.dialects import threadblock
+from prism.dialects.kernel import GraphDefOp
+from prism.dialects.operator_op import OperatorOp
+from prism.dialects.sym import shape_of
+from prism.dialects.sym_expr import ONE, Polynomial, SymExpr
+from prism.verify.terms import Constant, IllShapedError, Shape, TermTable, shape_text
+
+T = TypeVar("T")
+
+
+class EncodeError(Exception):
+    """A function without a term; the message says why, naming the op."""
+
+
+class NotEqualError(EncodeError):
+    """The function computes nothing well-defined, so it is equal to no workload."""
+
+
+class UnsupportedError(EncodeError):
+    """The function has something that the encoder does not know, so nothing is decided."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """An accum or output and its term; `settled` if the term depends on no loop any more."""
+
+    op: Operation
+    term: int
+    settled: bool
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The terms that a function returns, the sums and outputs on the way and the axes in use."""
+
+    outputs: tuple[int, ...]
+    steps: tuple[Step, ...]
+    axes: tuple[str, ...]
+
+
+@dataclass
+class _Graph:
+    """The scope of one threadblock graph: its axes under names unique in the function."""
+
+    grid: tuple[str, ...]
+    loops: tuple[str, ...]
+    prefix: str
+    done: dict[SSAValue, frozenset[str]] = field(default_factory=dict[SSAValue, frozenset[str]])
+
+    def axis(self, name: str) -> str:
+        return f"{self.prefix}{name}"
+
+    def depth(self, axis: str) -> int:
+        """The nesting depth of a loop axis (in its unique name), -1 for a grid axis."""
+        name = axis[len(self.prefix) :]
+        return self.loops.index(name) if name in self.loops else -1
+
+
+def encode_function(function: func.FuncOp, table: TermTable) -> Encoded:
+    """
+    The terms that a workload or candidate returns.
+
+    Raises NotEqualError or UnsupportedError.
+    """
+    return _Encoder(table).function(function)
+
+
+class _Encoder:
+    def __init__(self, table: TermTable) -> None:
+        self.table = table
+        self.values: dict[SSAValue, int] = {}
+        self.steps: list[Step] = []
+        self.axes: list[str] = []
+        self.graphs = 0
+
+    def function(self, function: func.FuncOp) -> Encoded:
+        if len(function.body.blocks) != 1:
+            raise UnsupportedError("expected a function with a body of one block")
+        for index, argument in enumerate(function.body.block.args):
+            self.values[argument] = self.table.input(str(index), _shape(argument))
+        outputs: tuple[int, ...] = ()
+        for op in function.body.block.ops:
+            match op:
+                case OperatorOp():
+                    self.values[op.result] = self._checked(op, lambda op=op: self._operator(op))
+                case GraphDefOp():
+                    self._graph(op)
+                case func.ReturnOp():
+                    outputs = tuple(self.values[value] for value in op.arguments)
+                case _:
+                    raise UnsupportedError(f"{op_name(op)} is not known to the verifier")
+        return Encoded(outputs, tuple(self.steps), tuple(self.axes))
+
+    def _checked(self, op: Operation, build: Callable[[], int]) -> int:
+        try:
+            return build()
+        except IllShapedError as error:
+            raise NotEqualError(f"{op_name(op)}: {error}") from error
+
+    def _operator(self, op: OperatorOp) -> int:
+        """The term of an operator of the table, on whole tensors or on tiles."""
+        table = self.table
+        name = op.operator.name
+        operands = [self.values[value] for value in op.inputs]
+        rank = len(table.shape(operands[0]))
+        composite = _COMPOSITES.get(name)
+        if composite is not None:
+            size = shape_of(op.inputs[0].type)[-1 if op.dim_value is None else op.dim_value]
+            return composite(self, op, operands[0], size)
+        match name:
+            case "matmul":
+                return table.matmul(*operands)
+            case "sum":
+                return table.sum(rank - _required(op.dim_value), operands[0])
+            case "scale":
+                return self._scale(_required(op.constant_value), operands[0])
+            case "shift":
+                return self._shift(_required(op.constant_value), operands[0])
+            case _ if len(operands) == 2:
+                return table.binary(name, *operands)
+            case _:
+                return table.unary(name, *operands)
+
+    def mean(self, op: OperatorOp, operand: int, size: SymExpr) -> int:
+        dim = len(self.table.shape(operand)) - _required(op.dim_value)
+        return self._scale(SymExpr.constant(1) / size, self.table.sum(dim, operand))
+
+    def rms_norm(self, op: OperatorOp, operand: int, size: SymExpr) -> int:
+        """x / sqrt(mean(x^2) + eps) over the last dim, whose size is `size`."""
+        table = self.table
+        total = table.sum(1, table.unary("square", operand))
+        mean = self._scale(SymExpr.constant(1) / size, total)
+        root = table.unary("sqrt", self._shift(_required(op.constant_value), mean))
+        return table.binary("div", operand, root)
+
+    def _scale(self, constant: SymExpr, operand: int) -> int:
+        """A constant of several summands is the sum of what each gives."""
+        terms = [self.table.scale(part, operand) for part in self._constants(constant)]
+        total = terms[0]
+        for term in terms[1:]:
+            total = self.table.binary("add", total, term)
+        return total
+
+    def _shift(self, constant: SymExpr, operand: int) -> int:
+        for part in self._constants(constant):
+            operand = self.table.shift(part, operand)
+        return operand
+
+    def _constants(self, expression: SymExpr) -> list[Constant]:
+        if expression.denominator != ONE:
+            raise UnsupportedError(f"the constant <{expression}> divides by a sum")
+        numerator: Polynomial = expression.numerator
+        return [self.table.monomial(value, dict(monomial)) for monomial, value in numerator] or [
+            Constant(Fraction(0))
+        ]
+
+    def _graph(self, op: GraphDefOp) -> None:
+        graph = _Graph(op.grid_axes, op.loop_axes, f"{self.graphs}.")
+        self.graphs += 1
+        self.axes += [graph.axis(name) for name in (*graph.grid, *graph.loops)]
+        for argument, value in zip(op.body.block.args, op.inputs, strict=True):
+            self.values[argument] = self.values[value]
+        for inner in op.body.block.ops:
+            if isinstance(inner, threadblock.YieldOp):
+                for result, value in zip(op.results_, inner.arguments, strict=True):
+                    self.values[result] = self.values[value]
+                return
+            (result,) = inner.results
+            self.values[result] = self._checked(inner, lambda i=inner: self._tile(i, graph))
+            graph.done[result] = self._scope(inner, graph)
+
+    def _tile(self, op: Operation, graph: _Graph) -> int:
+        match op:
+            case threadblock.InputOp():
+                return self._input(op, graph)
+            case threadblock.AccumOp():
+                term = self._accum(op, graph)
+            case threadblock.OutputOp():
+                term = self._output(op, graph)
+            case threadblock.TileOperatorOp():
+                return self._operator(op)
+            case _:
+                raise UnsupportedError(f"{op_name(op)} is not known to the verifier")
+        settled = all(graph.depth(axis) < 0 for axis in self.table.axes(term))
+        self.steps.append(Step(op, term, settled))
+        return term
+
+    def _input(self, op: threadblock.InputOp, graph: _Graph) -> int:
+        """Grid axes cut first, then loops, the outermost first."""
+        if not (op.imap.concrete and op.fmap.concrete):
+            raise UnsupportedError(f"{op_name(op)}: the maps are symbolic: instantiate them first")
+        term = self.values[op.tensor]
+        rank = len(self.table.shape(term))
+        imap, fmap = op.imap.cuts, op.fmap.cuts
+        self._known_axes(op, imap, graph.grid, "grid")
+        self._known_axes(op, fmap, graph.loops, "loop")
+        for names, cuts in ((graph.grid, imap), (graph.loops, fmap)):
+            for name in names:
+                if name in cuts:
+                    term = self.table.part(term, rank - cuts[name], graph.axis(name))
+        return term
+
+    def _accum(self, op: threadblock.AccumOp, graph: _Graph) -> int:
+        name = op.axis.data
+        self._known_axes(op, {name: 0}, graph.loops, "loop")
+        axis, term = graph.axis(name), self.values[op.tile]
+        if axis not in self.table.axes(term):
+            self._refuse(
+                op, f"the summand does not depend on {name}: it counts as often as the loop runs"
+            )
+        inner = [a for a in self.table.axes(term) if graph.depth(a) > graph.depth(axis)]
+        if inner:
+            self._refuse(op, "the summand also depends on a loop inside this one")
+        return self.table.red(term, axis)
+
+    def _output(self, op: threadblock.OutputOp, graph: _Graph) -> int:
+        if not op.omap.concrete:
+            raise UnsupportedError(f"{op_name(op)}: the omap is symbolic: instantiate it first")
+        term, omap = self.values[op.tile], op.omap.cuts
+        rank = len(self.table.shape(term))
+        self._known_axes(op, omap, graph.grid, "grid")
+        for name in graph.loops:
+            if graph.axis(name) in self.table.axes(term):
+                self._refuse(op, f"the tile is one of the loop over {name}, not accumulated")
+        for name in graph.grid:
+            axis = graph.axis(name)
+            depends = axis in self.table.axes(term)
+            if depends and name not in omap:
+                self._refuse(op, f"blocks along {name} write different values to one place")
+            if not depends and name in omap:
+                self._refuse(op, f"blocks along {name} write one value to different places")
+            if name in omap:
+                term = self.table.comb(term, rank - omap[name], axis)
+        expected = _shape(op.result)
+        if self.table.shape(term) != expected:
+            found = shape_text(self.table.shape(term))
+            self._refuse(op, f"expected the shape {shape_text(expected)}, found {found}")
+        return term
+
+    def _scope(self, op: Operation, graph: _Graph) -> frozenset[str]:
+        """The loops after which the result exists; refuses a use before that."""
+        done = frozenset[str]().union(*(graph.done.get(v, frozenset()) for v in op.operands))
+        for axis in sorted(done):
+            for value in op.operands:
+                if value not in graph.done:
+                    continue
+                late = [a for a in self.table.axes(self.values[value]) if graph.depth(a) >= 0]
+                if any(graph.depth(a) >= graph.depth(axis) for a in late):
+                    loop = axis[len(graph.prefix) :]
+                    self._refuse(
+                        op, f"uses a tile of the loop over {loop} with a value from after it"
+                    )
+        if isinstance(op, threadblock.AccumOp):
+            done |= {graph.axis(op.axis.data)}
+        return done
+
+    def _known_axes(
+        self, op: Operation, names: dict[str, int], known: Sequence[str], what: str
+    ) -> None:
+        for name in names:
+            if name not in known:
+                self._refuse(op, f"{name} is not a {what} axis of the graph")
+
+    @staticmethod
+    def _refuse(op: Operation, reason: str) -> NoReturn:
+        raise NotEqualError(f"{op_name(op)}: {reason}")
+
+
+_COMPOSITES: dict[str, Callable[[_Encoder, OperatorOp, int, SymExpr], int]] = {
+    "mean": _Encoder.mean,
+    "rms_norm": _Encoder.rms_norm,
+}
+"""Operators defined by others."""
+
+
+def op_name(op: Operation) -> str:
+    """`%m = threadblock.matmul`, for messages."""
+    names = [f"%{result.name_hint}" for result in op.results if result.name_hint]
+    return f"{', '.join(names)} = {op.name}" if names else op.name
+
+
+def _shape(value: SSAValue) -> Shape:
+    try:
+        return tuple((str(size),) for size in shape_of(value.type))
+    except VerifyException as error:
+        raise UnsupportedError(f"%{value.name_hint or '?'}: {error}") from error
+
+
+def _required(value: T | None) -> T:
+    if value is None:
+        raise UnsupportedError("an operator lacks its dim or constant")
+    return value

@@ -1,0 +1,203 @@
+"""
+Decides whether candidates are equal to their workload: one e-graph holds the workload and all of
+its candidates, which share most of their terms.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from xdsl.dialects import func
+
+from prism.verify.egraph import EGraph
+from prism.verify.encode import (
+    Encoded,
+    NotEqualError,
+    UnsupportedError,
+    encode_function,
+    op_name,
+)
+from prism.verify.report import TermPrinter, tree_of
+from prism.verify.terms import TermTable
+from prism.verify.verdict import Limits, Verdict
+
+_MOVE = "(saturate (seq (saturate analysis) (run movement) (run simplification)))"
+_ALGEBRA = "(run algebra)"
+_DISTRIBUTE = "(run distribution)"
+
+_SHARED_NODES = 12_000
+"""An e-graph of several graphs may have this many nodes before they are tried one by one."""
+
+
+def prove(
+    workload: func.FuncOp, candidates: Sequence[func.FuncOp], limits: Limits | None = None
+) -> list[Verdict]:
+    """
+    The verdict on each candidate, in order; the same from run to run unless time runs out.
+
+    Functions must have passed their verifiers, or may be any IR of known ops.
+    """
+    limits = limits or Limits()
+    start = time.perf_counter()
+    table = TermTable()
+    try:
+        goal = encode_function(workload, table)
+    except (NotEqualError, UnsupportedError) as error:
+        verdict = Verdict("unknown", f"the workload is not understood: {error}")
+        return [verdict for _ in candidates]
+    encoded = [_encode(workload, candidate, table) for candidate in candidates]
+    # Graphs with the same term have one verdict, whose reason names an op of the first of them.
+    graphs: dict[tuple[int, ...], _Graph] = {}
+    for candidate, outcome in zip(candidates, encoded, strict=True):
+        if isinstance(outcome, Encoded):
+            graphs.setdefault(outcome.outputs, _Graph(candidate, outcome))
+    names = [a.name_hint or str(i) for i, a in enumerate(workload.body.block.args)]
+    printer = TermPrinter(names, table.symbols, table.rank)
+    proof = _Proof(workload, table, goal, printer, limits, start)
+    decided = proof.decide(list(graphs.values()))
+    verdicts = [e if isinstance(e, Verdict) else decided[e.outputs] for e in encoded]
+    seconds = time.perf_counter() - start
+    return [replace(verdict, seconds=seconds) for verdict in verdicts]
+
+
+def _encode(workload: func.FuncOp, candidate: func.FuncOp, table: TermTable) -> Encoded | Verdict:
+    expected, found = workload.function_type, candidate.function_type
+    if expected != found:
+        return Verdict("not_proven", f"the signature is {found}, the workload's is {expected}")
+    try:
+        return encode_function(candidate, table)
+    except NotEqualError as error:
+        return Verdict("not_proven", str(error))
+    except UnsupportedError as error:
+        return Verdict("unknown", str(error))
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The e-graph when the search ended, and the limit that ended it, or nothing if it was done."""
+
+    egraph: EGraph
+    limit: Literal["rounds", "nodes", "seconds"] | None
+
+
+def close(
+    table: TermTable,
+    axes: Iterable[str],
+    goals: Iterable[tuple[int, int]],
+    limits: Limits,
+    start: float,
+) -> Closure:
+    """
+    Applies the axioms to the terms of all goals (pairs to be proven equal) until these are reached,
+    nothing new follows, or a limit is: seconds count from `start` of `time.perf_counter`.
+    """
+    unproven = set(goals)
+    distributions = limits.distributions
+    egraph = EGraph(table, (term for goal in unproven for term in goal), axes)
+    for _ in range(limits.rounds):
+        egraph.run(_MOVE)
+        unproven = {goal for goal in unproven if not egraph.same(*goal)}
+        if not unproven:
+            return Closure(egraph, None)
+        if egraph.nodes() > limits.nodes:
+            return Closure(egraph, "nodes")
+        if time.perf_counter() - start > limits.seconds:
+            return Closure(egraph, "seconds")
+        if not egraph.run(_ALGEBRA):
+            if not distributions or not egraph.run(_DISTRIBUTE):
+                return Closure(egraph, None)
+            distributions -= 1
+    return Closure(egraph, "rounds")
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """A candidate and its terms."""
+
+    function: func.FuncOp
+    encoded: Encoded
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """What the graphs of one workload are decided with."""
+
+    workload: func.FuncOp
+    table: TermTable
+    goal: Encoded
+    printer: TermPrinter
+    limits: Limits
+    start: float
+
+    def decide(self, graphs: Sequence[_Graph]) -> dict[tuple[int, ...], Verdict]:
+        """
+        The verdicts on graphs, by their terms. All graphs share one e-graph at first; if that does
+        not decide all, those are set aside that a counterexample refutes, and each of the others
+        gets an e-graph of its own.
+        """
+        if not graphs:
+            return {}
+        shared = replace(self.limits, nodes=min(self.limits.nodes, _SHARED_NODES))
+        verdicts = self._attempt(graphs, shared if len(graphs) > 1 else self.limits)
+        if all(verdict.kind == "equal" for verdict in verdicts.values()):
+            return verdicts
+        from prism.verify.refute import counterexample  # imports numpy, only needed here
+
+        for graph in graphs:
+            if verdicts[graph.encoded.outputs].kind == "equal":
+                continue
+            example = counterexample(self.workload, graph.function)
+            verdict = verdicts[graph.encoded.outputs]
+            if example is None and verdict.kind == "unknown" and len(graphs) > 1:
+                verdict = self._attempt([graph], self.limits)[graph.encoded.outputs]
+            if example is not None:
+                reason = f"{verdict.reason}; " if verdict.kind == "not_proven" else ""
+                verdict = Verdict("not_proven", f"{reason}{example}")
+            verdicts[graph.encoded.outputs] = verdict
+        return verdicts
+
+    def _attempt(self, graphs: Sequence[_Graph], limits: Limits) -> dict[tuple[int, ...], Verdict]:
+        """The verdicts on graphs in one e-graph."""
+        goals = [goal for graph in graphs for goal in self._goals(graph.encoded)]
+        axes = dict.fromkeys(axis for graph in graphs for axis in graph.encoded.axes)
+        closure = close(self.table, axes, goals, limits, self.start)
+        verdicts: dict[tuple[int, ...], Verdict] = {}
+        for encoded in (graph.encoded for graph in graphs):
+            if all(closure.egraph.same(*goal) for goal in self._goals(encoded)):
+                verdict = Verdict("equal")
+            elif closure.limit is None:
+                verdict = Verdict("not_proven", self._reason(closure.egraph, encoded))
+            else:
+                verdict = Verdict("unknown", self._limit_text(closure.limit))
+            verdicts[encoded.outputs] = verdict
+        return verdicts
+
+    def _goals(self, graph: Encoded) -> list[tuple[int, int]]:
+        return list(zip(graph.outputs, self.goal.outputs, strict=True))
+
+    def _limit_text(self, limit: Literal["rounds", "nodes", "seconds"]) -> str:
+        match limit:
+            case "rounds":
+                return f"the limit of {self.limits.rounds} rounds of the axioms was reached"
+            case "nodes":
+                return f"the limit of {self.limits.nodes} nodes was reached"
+            case "seconds":
+                return f"the limit of {self.limits.seconds} seconds was reached"
+
+    def _reason(self, egraph: EGraph, graph: Encoded) -> str:
+        """What is missing: the first tile that is no chunk of a whole tensor, or else a result."""
+        for step in graph.steps:
+            # A step that no result needs is not in the e-graph and does no harm.
+            if step.settled and step.term in egraph and not egraph.erases(step.term):
+                tile = self.printer.text(tree_of(self.table, step.term))
+                return f"{op_name(step.op)}: no axiom makes a whole tensor of {tile}"
+        for index, (found, expected) in enumerate(self._goals(graph)):
+            if not egraph.same(found, expected):
+                return (
+                    f"result {index}: {self.printer.text(egraph.tree(found))} is not proven equal "
+                    f"to {self.printer.text(tree_of(self.table, expected))}"
+                )
+        raise AssertionError("a graph that is not proven has a result that is not")

@@ -1,0 +1,37 @@
+"""What verification returns and how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["equal", "not_proven", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    Bounds of one proof search. A bound that stops it makes the verdict `unknown`, never `equal`.
+
+    `nodes` counts e-nodes and facts; it and `seconds` are checked between rounds of the axioms.
+    """
+
+    rounds: int = 40
+    nodes: int = 20_000
+    seconds: float = 10.0
+    distributions: int = 2
+    """How often products of sums are multiplied out; not a limit but the depth of the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    `equal`: proven for all sizes. `not_proven`: there is a counterexample, or nothing more follows
+    from the axioms, products of sums multiplied out `Limits.distributions` times.
+    `unknown`: a limit was reached, or something is not known to the verifier. `reason` says what is
+    missing unless equal; `seconds` is the time of the whole proof that the graph was part of.
+    """
+
+    kind: Kind
+    reason: str = ""
+    seconds: float = 0.0
