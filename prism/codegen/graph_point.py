@@ -1,0 +1,172 @@
+"""A threadblock graph at one parameter point: sizes, windows and layouts in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from prism.codegen.errors import CannotLower
+from prism.dialects.kernel import GraphDefOp
+from prism.dialects.sym import GRID_AXES, axis_parameter
+from prism.dialects.sym_expr import SymExpr
+from prism.dialects.thread_ops import Window
+from prism.dialects.thread_types import (
+    MMA_DEPTH,
+    MMA_LONG,
+    MMA_SHORT,
+    DimWindow,
+    MmaLayout,
+    RowsLayout,
+)
+from prism.dialects.threadblock import TileType
+
+MAX_LANES = 32
+"""The most threads that share a row, so that shuffles can sum it."""
+
+
+@dataclass(frozen=True)
+class GraphPoint:
+    """
+    A graph with its workload's sizes and its tuning parameters.
+
+    Parameters: per axis A `grid.A` or `loop.A`, its number of indices, and `tile.A`, the extent
+    that it cuts its dims into; `warps` of a block; `swap` 1 puts columns on the 16-side of the
+    products.
+    """
+
+    graph: GraphDefOp
+    sizes: Mapping[str, int]
+    params: Mapping[str, int]
+
+    def parameter(self, name: str) -> int:
+        """A positive parameter; CannotLower if it is missing or not positive."""
+        value = self.params.get(name)
+        if value is None:
+            raise CannotLower(f"parameter {name}: expected a number, found none", self.graph)
+        if value < 1:
+            raise CannotLower(f"parameter {name}: expected at least 1, found {value}", self.graph)
+        return value
+
+    def count(self, axis: str) -> int:
+        """The number of indices of an axis."""
+        return self.parameter(axis_parameter(axis))
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block, a power of two."""
+        warps = self.parameter("warps")
+        if warps & (warps - 1):
+            raise CannotLower(f"warps: expected a power of two, found {warps}", self.graph)
+        return warps
+
+    @property
+    def swap(self) -> bool:
+        """Whether the products put their columns on the 16-side."""
+        return bool(self.params.get("swap", 0))
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Blocks per grid dimension."""
+        x, y, z = (self.count(axis) if axis in self.graph.grid_axes else 1 for axis in GRID_AXES)
+        return x, y, z
+
+    def size(self, expression: SymExpr, op: Operation) -> int:
+        """A size of the workload; CannotLower if it is unbound or no positive integer."""
+        missing = sorted(expression.symbols() - self.sizes.keys())
+        if missing:
+            raise CannotLower(f"size {missing[0]} has no value", op)
+        value = expression.evaluate(self.sizes)
+        if value.denominator != 1 or value < 1:
+            raise CannotLower(f"size {expression}: expected a positive integer, found {value}", op)
+        return int(value)
+
+    def constant(self, expression: SymExpr, op: Operation) -> float:
+        """The value of a scalar operator's constant."""
+        missing = sorted(expression.symbols() - self.sizes.keys())
+        if missing:
+            raise CannotLower(f"size {missing[0]} has no value", op)
+        return float(expression.evaluate(self.sizes))
+
+    def window(self, value: SSAValue, op: Operation) -> Window:
+        """The part that a tile is of its whole tensor; the grid cuts a dim before a loop."""
+        tile = value.type
+        assert isinstance(tile, TileType)  # by the threadblock verifiers
+        if len(tile.dims) != 2:
+            raise CannotLower(f"tile of rank {len(tile.dims)}: only rank 2 is lowered yet", op)
+        rows, columns = (
+            self._dim(whole, dim, op) for whole, dim in zip(tile.whole, tile.dims, strict=True)
+        )
+        return rows, columns
+
+    def _dim(self, whole: SymExpr, dim: SymExpr, op: Operation) -> DimWindow:
+        size = extent = self.size(whole, op)
+        cuts: list[tuple[str, int]] = []
+        for axis in (*self.graph.grid_axes, *self.graph.loop_axes):
+            if axis_parameter(axis) not in dim.symbols():
+                continue
+            tile, count = self.parameter(f"tile.{axis}"), self.count(axis)
+            needed = -(-extent // tile)
+            if needed != count:
+                raise CannotLower(
+                    f"axis {axis}: {count} parts of {tile} do not make up {extent} elements "
+                    f"of {dim}, which take {needed}",
+                    op,
+                )
+            cuts.append((axis, tile))
+            extent = tile
+        return DimWindow(size, tuple(cuts))
+
+    def mma_layout(self, rows: int, columns: int, depth: int) -> MmaLayout:
+        """
+        How the warps share a product of `rows` x `columns` over `depth`.
+
+        Fewest steps for a warp first, then fewest k warps, whose sums cost shared memory, then
+        least padding, then fewest operands loaded.
+        """
+        long, short = (columns, rows) if self.swap else (rows, columns)
+        tiles = -(-long // MMA_LONG), -(-short // MMA_SHORT)
+        steps = -(-depth // MMA_DEPTH)
+        best: tuple[tuple[int, ...], MmaLayout] | None = None
+        warps = self.warps
+        for deep in range(1, warps + 1):
+            for across in range(1, warps // deep + 1):
+                if warps % (deep * across):
+                    continue
+                along = warps // (deep * across)
+                held = -(-tiles[0] // along), -(-tiles[1] // across)
+                padding = held[0] * along - tiles[0] + held[1] * across - tiles[1]
+                # a tile of the long side is twice one of the short side
+                loads = 2 * held[0] + held[1]
+                cost = (held[0] * held[1] * -(-steps // deep), deep, padding, loads)
+                if best is None or cost < best[0]:
+                    best = cost, MmaLayout((along, across, deep), held, self.swap)
+        assert best is not None  # one warp along, across and deep is always possible
+        return best[1]
+
+    def rows_layout(self, rows: int, columns: int) -> RowsLayout:
+        """How the threads share a tile row by row: wide vectors, but no thread without elements."""
+        threads = self.warps * 32
+        vector = 8
+        # groups of threads are powers of two, so 7 rows occupy as many as 8
+        occupied = (1 << (rows - 1).bit_length()) * columns
+        while vector > 1 and (columns % vector or occupied < threads * vector):
+            vector //= 2
+        lanes = 1
+        while lanes < min(MAX_LANES, -(-columns // vector)):
+            lanes *= 2
+        return RowsLayout(threads, lanes, vector)
+
+
+def shared_pitch(columns: int, element_bytes: int) -> int:
+    """
+    The distance of rows in elements: a multiple of 16 bytes, an odd one, so that 8 rows lie in
+    different banks.
+
+    A single column is dense.
+    """
+    if columns == 1:
+        return 1
+    units = -(-columns * element_bytes // 16)
+    return (units | 1) * 16 // element_bytes

@@ -1,0 +1,395 @@
+"""
+Lowers a tuned threadblock graph to a `thread.kernel`, by a rule per operator.
+
+Inputs become shared tiles, products fragments, sums shared vectors; elementwise operators are
+folded into the map, reduction or store that uses them. What a loop does not cut is computed before
+it, what is accumulated exists after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from math import prod
+
+from xdsl.dialects.builtin import Float16Type, Float32Type, TensorType, f16, f32
+from xdsl.ir import Operation, SSAValue
+
+from prism.codegen.block_builder import BlockBuilder
+from prism.codegen.errors import CannotLower
+from prism.codegen.graph_point import GraphPoint, shared_pitch
+from prism.codegen.operand_sizes import OperandSizes
+from prism.codegen.scalar_regions import expression_of, scalar_region
+from prism.dialects.kernel import GraphDefOp
+from prism.dialects.operators import Kind
+from prism.dialects.sym import as_tensor, shape_of
+from prism.dialects.thread import (
+    CopyOp,
+    KernelOp,
+    MapOp,
+    MmaOp,
+    ReduceOp,
+    ReturnOp,
+    SpillOp,
+    StoreOp,
+    SumLanesOp,
+    SumWarpsOp,
+    ZeroOp,
+)
+from prism.dialects.thread_ops import Window, fragment_of
+from prism.dialects.thread_sums import scratch_type
+from prism.dialects.thread_types import (
+    ELEMENT_BYTES,
+    MAX_TENSOR_BYTES,
+    FragmentType,
+    RowsLayout,
+    SharedType,
+)
+from prism.dialects.threadblock import AccumOp, InputOp, OutputOp, TileOperatorOp, TileType, YieldOp
+
+
+class Stage(Enum):
+    """When a value exists, relative to the loop."""
+
+    BEFORE = "before"
+    BODY = "body"
+    AFTER = "after"
+
+
+def stages_of(graph: GraphDefOp) -> dict[SSAValue, Stage]:
+    """The stage of each value: a loop's body makes what depends on a tile that the loop cuts."""
+    stages: dict[SSAValue, Stage] = {}
+    for op in graph.body.block.ops:
+        used = {stages.get(operand, Stage.BEFORE) for operand in op.operands}
+        if isinstance(op, InputOp):
+            stage = Stage.BODY if op.fmap.cuts else Stage.BEFORE
+        elif isinstance(op, AccumOp) or Stage.AFTER in used:
+            stage = Stage.AFTER
+        else:
+            stage = Stage.BODY if Stage.BODY in used else Stage.BEFORE
+        for result in op.results:
+            stages[result] = stage
+    return stages
+
+
+def lower_graph(
+    graph: GraphDefOp, name: str, sizes: Mapping[str, int], params: Mapping[str, int], target: str
+) -> KernelOp:
+    """
+    The thread kernel of a graph for sizes of the workload and tuning parameters (see `GraphPoint`).
+
+    Its arguments are the graph's inputs, then its results. Raises CannotLower, located at the op,
+    for a graph or a parameter that has no lowering; `prism.codegen.limits` checks a target's
+    limits.
+    """
+    return _GraphLowering(GraphPoint(graph, sizes, params)).run(name, target)
+
+
+class _GraphLowering:
+    def __init__(self, point: GraphPoint) -> None:
+        self._point = point
+        self._graph = point.graph
+        self._stages = stages_of(point.graph)
+        self._operands = OperandSizes(point)
+        graph_types = [*self._graph.inputs, *self._graph.results_]
+        self._builder = BlockBuilder([self._static_tensor(value) for value in graph_types])
+        arguments = self._builder.entry.args
+        for argument, source in zip(arguments, graph_types, strict=True):
+            argument.name_hint = source.name_hint
+        inputs = arguments[: len(self._graph.inputs)]
+        self._tensors: dict[SSAValue, SSAValue] = dict(
+            zip(self._graph.body.block.args, inputs, strict=True)
+        )
+        self._outputs = arguments[len(self._graph.inputs) :]
+        # where a value is: in shared memory as it is, as a fragment, as an f16 operand of a product
+        self._tiles: dict[SSAValue, SSAValue] = {}
+        self._fragments: dict[SSAValue, SSAValue] = {}
+        self._operand_tiles: dict[SSAValue, SSAValue] = {}
+        self._folded = {op.tile for op in self._accums() if self._accumulates_in_place(op)}
+
+    # what the graph says
+
+    def _static_tensor(self, value: SSAValue) -> TensorType:
+        """The tensor type with the sizes of this point."""
+        tensor = as_tensor(value.type)
+        if tensor.element_type not in (f16, f32):
+            raise CannotLower(
+                f"element type: expected f16 or f32, found {tensor.element_type}", self._graph
+            )
+        shape = [self._point.size(size, self._graph) for size in shape_of(tensor)]
+        if len(shape) != 2:
+            raise CannotLower(
+                f"tensor of rank {len(shape)}: only rank 2 is lowered yet", self._graph
+            )
+        size = prod(shape) * ELEMENT_BYTES[tensor.element_type]
+        if size > MAX_TENSOR_BYTES:
+            raise CannotLower(
+                f"tensor of {size} bytes: expected at most {MAX_TENSOR_BYTES}", self._graph
+            )
+        return TensorType(tensor.element_type, shape)
+
+    def _accums(self) -> list[AccumOp]:
+        return [op for op in self._graph.body.block.ops if isinstance(op, AccumOp)]
+
+    def _accumulates_in_place(self, accum: AccumOp) -> bool:
+        """Whether the accumulated product or sum has no other use, so that the loop carries it."""
+        owner = accum.tile.owner
+        if not isinstance(owner, TileOperatorOp) or len(list(accum.tile.uses)) != 1:
+            return False
+        return owner.operator.kind in (Kind.MATMUL, Kind.SUM)
+
+    def _window(self, value: SSAValue) -> Window:
+        owner = value.owner
+        return self._point.window(value, owner if isinstance(owner, Operation) else self._graph)
+
+    # the stages
+
+    def run(self, name: str, target: str) -> KernelOp:
+        """Builds the kernel."""
+        loops = self._graph.loop_axes
+        if len(loops) > 1:
+            raise CannotLower(
+                f"loop axes [{', '.join(loops)}]: only one is lowered yet", self._graph
+            )
+        self._lower_stage(Stage.BEFORE)
+        if loops:
+            self._lower_loop(loops[0])
+        self._lower_stage(Stage.AFTER)
+        self._lower_outputs()
+        body = self._builder.finish(ReturnOp())
+        return KernelOp(name, self._point.grid, self._point.warps, target, body)
+
+    def _lower_stage(self, stage: Stage) -> None:
+        for op in self._graph.body.block.ops:
+            match op:
+                case InputOp() if self._stages[op.result] is stage:
+                    self._lower_input(op)
+                case TileOperatorOp() if self._stages[op.result] is stage:
+                    self._lower_operator(op)
+                case _:
+                    pass
+
+    def _lower_loop(self, axis: str) -> None:
+        accums = self._accums()
+        inits = [self._builder.add(ZeroOp(self._carried_type(accum))).result for accum in accums]
+
+        def body(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self._lower_stage(Stage.BODY)
+            return [
+                self._accumulate(accum, value) for accum, value in zip(accums, carried, strict=True)
+            ]
+
+        results = self._builder.loop(axis, self._point.count(axis), inits, body)
+        for accum, value in zip(accums, results, strict=True):
+            value.name_hint = accum.result.name_hint
+            self._finish_accum(accum, value)
+
+    def _lower_input(self, op: InputOp) -> None:
+        window = self._window(op.result)
+        sizes = self._operands.sizes.get(op.result, (window[0].extent, window[1].extent))
+        tensor = self._tensors[op.tensor]
+        element = as_tensor(tensor.type).element_type
+        tile = self._alloc(sizes, f16 if element == f16 else f32, op.result)
+        self._builder.add(CopyOp(tensor, window, tile), writes=[tile])
+        self._tiles[op.result] = tile
+        if op.result in self._operands.sizes:
+            if element != f16:
+                raise CannotLower(f"operand of a product: expected f16, found {element}", op)
+            self._operand_tiles[op.result] = tile
+
+    def _lower_operator(self, op: TileOperatorOp) -> None:
+        if op.result not in self._folded:
+            match op.operator.kind:
+                case Kind.MATMUL:
+                    zero = self._builder.add(ZeroOp(self._operands.fragment(op.result)))
+                    self._fragments[op.result] = self._whole(self._multiply(op, zero.result))
+                case Kind.SUM:
+                    zero = self._builder.add(ZeroOp(self._sum_type(op)))
+                    self._store_sum(op, self._reduce(op, zero.result), op.result)
+                case _:
+                    pass
+        if op.result in self._operands.sizes:
+            self._make_operand(op.result)
+
+    # products
+
+    def _multiply(self, op: TileOperatorOp, acc: SSAValue) -> SSAValue:
+        lhs, rhs = (self._operand_tiles[value] for value in op.inputs)
+        return self._builder.add(MmaOp(lhs, rhs, acc), reads=[lhs, rhs]).result
+
+    def _whole(self, fragment: SSAValue) -> SSAValue:
+        """The fragment with the sum over k warps that it may owe."""
+        type = fragment_of(fragment)
+        if not type.owed:
+            return fragment
+        scratch = self._builder.alloc(scratch_type(type))
+        op = SumWarpsOp(fragment, scratch)
+        return self._builder.add(op, reads=[scratch], writes=[scratch]).result
+
+    def _make_operand(self, value: SSAValue) -> None:
+        """Computes an operand of a product as f16 into shared memory, zeros beyond its part."""
+        sizes = self._operands.sizes[value]
+        fragment = self._map(value, self._layout_covering(value, sizes), self._window(value))
+        tile = self._alloc(sizes, f16, value)
+        self._builder.add(SpillOp(fragment, tile), writes=[tile])
+        self._operand_tiles[value] = tile
+
+    # sums
+
+    def _sum_layout(self, op: TileOperatorOp) -> tuple[RowsLayout, int]:
+        """The layout of the threads' sums, and the vectors that they read."""
+        rows, columns = (dim.extent for dim in self._window(op.inputs[0]))
+        layout = self._point.rows_layout(rows, columns)
+        if op.dim_value == 0:
+            return RowsLayout(layout.threads, layout.threads, 1), 1
+        return RowsLayout(layout.threads, layout.lanes, 1), layout.vector
+
+    def _sum_type(self, op: TileOperatorOp) -> FragmentType:
+        layout, _ = self._sum_layout(op)
+        rows, columns = (dim.extent for dim in self._window(op.inputs[0]))
+        return FragmentType((1, columns) if op.dim_value == 0 else (rows, layout.lanes), layout)
+
+    def _reduce(self, op: TileOperatorOp, acc: SSAValue) -> SSAValue:
+        (summand,) = op.inputs
+        expression = expression_of(summand)
+        sources = [self._tile_of(leaf) for leaf in expression.leaves]
+        _, vector = self._sum_layout(op)
+        dim = op.dim_value or 0
+        region = scalar_region(expression, self._point)
+        reduce = ReduceOp(dim, vector, sources, self._window(summand), acc, region)
+        return self._builder.add(reduce, reads=sources).result
+
+    def _store_sum(self, op: TileOperatorOp, fragment: SSAValue, value: SSAValue) -> None:
+        """Puts the threads' sums together in a shared vector."""
+        rows, columns = (dim.extent for dim in self._window(op.result))
+        tile = self._alloc((rows, columns), f32, value)
+        finish = SpillOp if op.dim_value == 0 else SumLanesOp
+        self._builder.add(finish(fragment, tile), writes=[tile])
+        self._tiles[value] = tile
+
+    # accumulators
+
+    def _carried_type(self, accum: AccumOp) -> FragmentType:
+        owner = accum.tile.owner
+        if accum.tile in self._folded and isinstance(owner, TileOperatorOp):
+            if owner.operator.kind is Kind.MATMUL:
+                return self._operands.fragment(owner.result)
+            return self._sum_type(owner)
+        return self._layout_of(accum.tile)
+
+    def _accumulate(self, accum: AccumOp, carried: SSAValue) -> SSAValue:
+        owner = accum.tile.owner
+        if accum.tile in self._folded and isinstance(owner, TileOperatorOp):
+            if owner.operator.kind is Kind.MATMUL:
+                return self._multiply(owner, carried)
+            return self._reduce(owner, carried)
+        return self._map(accum.tile, fragment_of(carried), add_to=carried)
+
+    def _finish_accum(self, accum: AccumOp, value: SSAValue) -> None:
+        owner = accum.tile.owner
+        if (
+            accum.tile in self._folded
+            and isinstance(owner, TileOperatorOp)
+            and owner.operator.kind is Kind.SUM
+        ):
+            self._store_sum(owner, value, accum.result)
+        else:
+            self._fragments[accum.result] = self._whole(value)
+        if accum.result in self._operands.sizes:
+            self._make_operand(accum.result)
+
+    # elementwise chains
+
+    def _fragment_type(self, leaf: SSAValue) -> FragmentType | None:
+        """The type of the fragment that a value is, None if it is a shared tile."""
+        owner = leaf.owner
+        if isinstance(owner, AccumOp):
+            if owner.tile not in self._folded:
+                return self._layout_of(owner.tile)
+            owner = owner.tile.owner
+        if isinstance(owner, TileOperatorOp) and owner.operator.kind is Kind.MATMUL:
+            return self._operands.fragment(owner.result, whole=True)
+        return None
+
+    def _layout_of(self, value: SSAValue) -> FragmentType:
+        """The layout to compute a value in: that of a fragment it is made of, else row by row."""
+        rows, columns = self._window(value)
+        return self._layout_covering(value, (rows.extent, columns.extent))
+
+    def _layout_covering(self, value: SSAValue, sizes: tuple[int, int]) -> FragmentType:
+        for leaf in expression_of(value).leaves:
+            type = self._fragment_type(leaf)
+            if type is None or self._window(leaf) != self._window(value):
+                continue
+            if all(held >= size for held, size in zip(type.sizes, sizes, strict=True)):
+                return type
+        return FragmentType(sizes, self._point.rows_layout(*sizes))
+
+    def _map(
+        self,
+        value: SSAValue,
+        type: FragmentType,
+        within: Window | None = None,
+        add_to: SSAValue | None = None,
+    ) -> SSAValue:
+        """
+        A value as a fragment, zero beyond `within`; added to another fragment if one is given.
+
+        Leaves that are fragments of another layout go through shared memory.
+        """
+        expression = expression_of(value)
+        if within is None and add_to is None and self._fragment_type(value) == type:
+            return self._fragments[value]
+        sources: list[SSAValue] = []
+        tiles: list[SSAValue] = []
+        for leaf in expression.leaves:
+            if self._fragment_type(leaf) == type:
+                sources.append(self._fragments[leaf])
+            else:
+                tiles.append(self._tile_of(leaf))
+                sources.append(tiles[-1])
+        if add_to is not None:
+            sources.append(add_to)
+        region = scalar_region(expression, self._point, accumulate=add_to is not None)
+        mapped = self._builder.add(MapOp(sources, type, region, within), reads=tiles).result
+        mapped.name_hint = value.name_hint
+        return mapped
+
+    def _tile_of(self, leaf: SSAValue) -> SSAValue:
+        """A value that is no elementwise result as a shared tile; a fragment is spilled as f32."""
+        tile = self._tiles.get(leaf)
+        if tile is None:
+            rows, columns = self._window(leaf)
+            tile = self._alloc((rows.extent, columns.extent), f32, leaf)
+            self._builder.add(SpillOp(self._fragments[leaf], tile), writes=[tile])
+            self._tiles[leaf] = tile
+        return tile
+
+    def _alloc(
+        self, sizes: tuple[int, int], element: Float16Type | Float32Type, value: SSAValue
+    ) -> SSAValue:
+        """A shared tile for a value, with its name."""
+        pitch = shared_pitch(sizes[1], ELEMENT_BYTES[element])
+        tile = self._builder.alloc(SharedType(sizes, element, pitch))
+        tile.name_hint = value.name_hint
+        return tile
+
+    # results
+
+    def _lower_outputs(self) -> None:
+        terminator = self._graph.body.block.last_op
+        assert isinstance(terminator, YieldOp)  # by GraphDefOp.verify_
+        for result, tensor in zip(terminator.arguments, self._outputs, strict=True):
+            op = result.owner
+            if not isinstance(op, OutputOp):
+                raise CannotLower("result of the graph: expected a threadblock.output", terminator)
+            owed = op.tile.type.partial if isinstance(op.tile.type, TileType) else ()
+            if owed:
+                raise CannotLower(
+                    f"output: a sum over axis {owed[0]} is still owed; reductions across blocks "
+                    "are not lowered yet",
+                    op,
+                )
+            fragment = self._map(op.tile, self._layout_of(op.tile))
+            once = [axis for axis in self._graph.grid_axes if axis not in op.omap.cuts]
+            self._builder.add(StoreOp(fragment, tensor, self._window(op.tile), once))

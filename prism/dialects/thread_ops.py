@@ -1,0 +1,317 @@
+"""Ops of the `thread` dialect that move tiles and multiply them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self, cast
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType, f16
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from prism.dialects.thread_types import (
+    MMA_DEPTH,
+    DimWindow,
+    FragmentType,
+    MmaLayout,
+    SharedType,
+    WindowAttr,
+    parse_window,
+    window_text,
+)
+
+Window = tuple[DimWindow, DimWindow]
+
+
+def tensor_of(value: SSAValue) -> TensorType[Attribute]:
+    """The tensor type of a kernel argument."""
+    if not isinstance(value.type, TensorType):
+        raise VerifyException(f"tensor: expected a builtin tensor, found {value.type}")
+    return cast("TensorType[Attribute]", value.type)
+
+
+def shared_of(value: SSAValue) -> SharedType:
+    """The type of a shared tile."""
+    if not isinstance(value.type, SharedType):
+        raise VerifyException(f"expected a !thread.shared, found {value.type}")
+    return value.type
+
+
+def fragment_of(value: SSAValue) -> FragmentType:
+    """The type of a fragment."""
+    if not isinstance(value.type, FragmentType):
+        raise VerifyException(f"expected a !thread.fragment, found {value.type}")
+    return value.type
+
+
+def _verify_window(window: Window, tensor: TensorType[Attribute]) -> None:
+    sizes = tuple(dim.size for dim in window)
+    if tensor.get_shape() != sizes:
+        raise VerifyException(
+            f"window: expected sizes {list(tensor.get_shape())} of the tensor, found {list(sizes)}"
+        )
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """
+    A tile of shared memory for the whole kernel, its contents undefined.
+
+    Syntax: `%s = thread.alloc : !thread.shared<[8, 64], f16, pitch 72>`
+    """
+
+    name = "thread.alloc"
+
+    result = result_def(SharedType)
+
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, type: SharedType) -> None:
+        super().__init__(result_types=[type])
+
+
+@irdl_op_definition
+class CopyOp(IRDLOperation):
+    """
+    Copies a part of a tensor to a shared tile, zeros where the tile is larger or the tensor ends.
+
+    Syntax: `thread.copy %x [8, 4096 cut i by 64] to %s : tensor<8x4096xf16>, !thread.shared<..>`
+    """
+
+    name = "thread.copy"
+
+    tensor = operand_def(TensorType)
+    tile = operand_def(SharedType)
+    window = prop_def(WindowAttr)
+
+    def __init__(self, tensor: SSAValue, window: Window, tile: SSAValue) -> None:
+        super().__init__(operands=[tensor, tile], properties={"window": WindowAttr(window)})
+
+    def verify_(self) -> None:
+        tensor, tile = tensor_of(self.tensor), shared_of(self.tile)
+        _verify_window(self.window.data, tensor)
+        if tensor.element_type != tile.element_type:
+            raise VerifyException(
+                f"tile: expected element type {tensor.element_type} of the tensor, "
+                f"found {tile.element_type}"
+            )
+        for dim, (part, size) in enumerate(zip(self.window.data, tile.sizes, strict=True)):
+            if size < part.extent:
+                raise VerifyException(
+                    f"tile: expected at least {part.extent} elements in dim {dim}, found {size}"
+                )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        tensor = parser.parse_unresolved_operand()
+        window = parse_window(parser)
+        parser.parse_keyword("to")
+        tile = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        source = parser.resolve_operand(tensor, parser.parse_type())
+        parser.parse_punctuation(",")
+        return cls(source, window, parser.resolve_operand(tile, parser.parse_type()))
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.tensor)
+        printer.print_string(f" {window_text(self.window.data)} to ")
+        printer.print_ssa_value(self.tile)
+        printer.print_string(" : ")
+        printer.print_list([self.tensor.type, self.tile.type], printer.print_attribute)
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """
+    Stores a fragment, rounded to the tensor's element type, to a part of a tensor; nothing beyond
+    the part or the tensor's end. Of the blocks that differ only on the axes of `once`, the first
+    stores.
+
+    Syntax: `thread.store %f to %o [8, 4096 cut x by 64] once [y] : !thread.fragment<..>,
+    tensor<8x4096xf16>`
+    """
+
+    name = "thread.store"
+
+    value = operand_def(FragmentType)
+    tensor = operand_def(TensorType)
+    window = prop_def(WindowAttr)
+    once = prop_def(ArrayAttr[StringAttr])
+
+    def __init__(
+        self, value: SSAValue, tensor: SSAValue, window: Window, once: Sequence[str] = ()
+    ) -> None:
+        super().__init__(
+            operands=[value, tensor],
+            properties={
+                "window": WindowAttr(window),
+                "once": ArrayAttr([StringAttr(axis) for axis in once]),
+            },
+        )
+
+    def verify_(self) -> None:
+        fragment = fragment_of(self.value)
+        _verify_window(self.window.data, tensor_of(self.tensor))
+        if fragment.owed:
+            raise VerifyException("value: expected a whole fragment, found a partial one")
+        for dim, (part, size) in enumerate(zip(self.window.data, fragment.sizes, strict=True)):
+            if size < part.extent:
+                raise VerifyException(
+                    f"value: expected at least {part.extent} elements in dim {dim}, found {size}"
+                )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        value = parser.parse_unresolved_operand()
+        parser.parse_keyword("to")
+        tensor = parser.parse_unresolved_operand()
+        window = parse_window(parser)
+        once: list[str] = []
+        if parser.parse_optional_keyword("once"):
+            once = parser.parse_comma_separated_list(
+                parser.Delimiter.SQUARE, parser.parse_identifier
+            )
+        parser.parse_punctuation(":")
+        source = parser.resolve_operand(value, parser.parse_type())
+        parser.parse_punctuation(",")
+        return cls(source, parser.resolve_operand(tensor, parser.parse_type()), window, once)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(" to ")
+        printer.print_ssa_value(self.tensor)
+        printer.print_string(f" {window_text(self.window.data)}")
+        if self.once:
+            printer.print_string(f" once [{', '.join(axis.data for axis in self.once)}]")
+        printer.print_string(" : ")
+        printer.print_list([self.value.type, self.tensor.type], printer.print_attribute)
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """Waits for all threads of the block and orders their accesses to shared tiles."""
+
+    name = "thread.barrier"
+
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ZeroOp(IRDLOperation):
+    """
+    A fragment of zeros.
+
+    Syntax: `%f = thread.zero : !thread.fragment<..>`
+    """
+
+    name = "thread.zero"
+
+    result = result_def(FragmentType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, type: FragmentType) -> None:
+        super().__init__(result_types=[type])
+
+
+@irdl_op_definition
+class MmaOp(IRDLOperation):
+    """
+    acc + lhs * rhs, shared f16 tiles [m, k] and [k, n], on mma.sync m16n8k16.
+
+    Where the tiles differ in k, the smaller size counts. The k warps of the layout take the steps
+    of 16 along k in turn.
+
+    Syntax: `%d = thread.mma %a, %b, %c : !thread.shared<..>, !thread.shared<..>,
+    !thread.fragment<..>`
+    """
+
+    name = "thread.mma"
+
+    lhs = operand_def(SharedType)
+    rhs = operand_def(SharedType)
+    acc = operand_def(FragmentType)
+    result = result_def(FragmentType)
+
+    assembly_format = (
+        "$lhs `,` $rhs `,` $acc attr-dict "
+        "`:` type($lhs) `,` type($rhs) `,` type($acc) `->` type($result)"
+    )
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue, acc: SSAValue) -> None:
+        super().__init__(operands=[lhs, rhs, acc], result_types=[acc.type])
+
+    def verify_(self) -> None:
+        lhs, rhs, acc = shared_of(self.lhs), shared_of(self.rhs), fragment_of(self.acc)
+        layout = acc.layout.data
+        if self.result.type != acc:
+            raise VerifyException(
+                f"result: expected the type of acc {acc}, found {self.result.type}"
+            )
+        if not isinstance(layout, MmaLayout):
+            raise VerifyException(f"acc: expected an mma layout, found {layout}")
+        for name, tile in (("lhs", lhs), ("rhs", rhs)):
+            if tile.element_type != f16:
+                raise VerifyException(f"{name}: expected f16, found {tile.element_type}")
+            if tile.pitch.data % 8:
+                raise VerifyException(
+                    f"{name}: expected a pitch of a multiple of 8 elements, found {tile.pitch.data}"
+                )
+        rows, columns = layout.shape
+        if lhs.sizes[0] < rows or rhs.sizes[1] < columns:
+            raise VerifyException(
+                f"operands: expected at least {rows} rows and {columns} columns by the layout, "
+                f"found {lhs.sizes[0]} and {rhs.sizes[1]}"
+            )
+        step = MMA_DEPTH * layout.warps[2]
+        depth = min(lhs.sizes[1], rhs.sizes[0])
+        if depth % step:
+            raise VerifyException(
+                f"operands: expected a contracted size that is a multiple of {step}, found {depth}"
+            )
+        if acc.owed != (layout.warps[2] > 1):
+            raise VerifyException("acc: expected partial just if the layout has several k warps")
+
+
+@irdl_op_definition
+class SpillOp(IRDLOperation):
+    """
+    Stores a fragment to a shared tile that it covers, rounded to the tile's element type.
+
+    Syntax: `thread.spill %f to %s : !thread.fragment<..>, !thread.shared<..>`
+    """
+
+    name = "thread.spill"
+
+    value = operand_def(FragmentType)
+    tile = operand_def(SharedType)
+
+    assembly_format = "$value `to` $tile attr-dict `:` type($value) `,` type($tile)"
+
+    def __init__(self, value: SSAValue, tile: SSAValue) -> None:
+        super().__init__(operands=[value, tile])
+
+    def verify_(self) -> None:
+        fragment, tile = fragment_of(self.value), shared_of(self.tile)
+        if fragment.owed:
+            raise VerifyException("value: expected a whole fragment, found a partial one")
+        if any(size < wanted for size, wanted in zip(fragment.sizes, tile.sizes, strict=True)):
+            raise VerifyException(
+                f"value: expected a fragment that covers {list(tile.sizes)}, "
+                f"found {list(fragment.sizes)}"
+            )
