@@ -1,0 +1,147 @@
+"""Choosing a proven graph and its parameters for a shape and a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+
+from prism.codegen.errors import CannotLower
+from prism.codegen.limits import lowering_cost
+from prism.errors import JobFailedError
+from prism.tune.cost import Cost, Usage, cost, estimate_usage
+from prism.tune.space import Graph, Point, SpaceError, parameter_names, points, read_graph
+from prism.tune.target import Target
+
+MAX_LOWERINGS = 96
+"""How many points are lowered for their true footprint before giving up."""
+
+GOOD_ENOUGH = 8
+"""How many points that can be lowered are compared by their true footprint."""
+
+OTHER_REGISTERS = 56
+"""Registers per thread beside accumulators: addresses, operands and indices."""
+
+
+class TuneError(JobFailedError):
+    """No proven graph has a parameter point that fits the target and can be lowered."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A graph with its parameters and estimated cost."""
+
+    candidate: FuncOp
+    point: Point
+    cost: Cost
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """The parameters by name."""
+        return self.point.parameters()
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    seconds: float
+    order: int
+    candidate: FuncOp
+    graph: Graph
+    point: Point
+
+
+def choose(
+    candidates: Sequence[FuncOp],
+    sizes: Mapping[str, int],
+    target: Target,
+    overrides: Mapping[str, int] | None = None,
+) -> Choice:
+    """
+    The cheapest point of all candidates by the cost model, among those that can be lowered.
+
+    Points are ranked with an estimated usage; the best are lowered in that order, and the cheapest
+    of the first few by their true footprint wins. Equal costs go to the earlier graph. Raises
+    `SpaceError` if no graph has the overridden parameters, `TuneError` if nothing fits.
+    """
+    ranked = _rank(candidates, sizes, target, overrides or {})
+    best: Choice | None = None
+    tried = found = 0
+    refusals: dict[str, None] = {}
+    for entry in ranked:
+        if tried >= MAX_LOWERINGS or found >= GOOD_ENOUGH:
+            break
+        tried += 1
+        try:
+            footprint = lowering_cost(entry.candidate, sizes, entry.point.parameters(), target)
+        except CannotLower as error:
+            refusals[f"@{entry.graph.name}: {error.message}"] = None
+            continue
+        registers = min(
+            target.max_registers_per_thread, OTHER_REGISTERS + footprint.accumulator_registers
+        )
+        usage = Usage(footprint.smem_bytes, footprint.threads, registers)
+        actual = cost(entry.graph, entry.point, usage, target)
+        if actual is None:
+            refusals[f"@{entry.graph.name}: over a limit of {target.name}"] = None
+            continue
+        found += 1
+        if best is None or actual.seconds < best.cost.seconds:
+            best = Choice(entry.candidate, entry.point, actual)
+    if best is None:
+        reason = next(iter(refusals), "no point fits its limits")
+        raise TuneError(
+            f"none of {len(candidates)} proven graphs can be lowered for {target.name} at this "
+            f"shape ({tried} points tried); first refusal: {reason}"
+        )
+    return best
+
+
+def _rank(
+    candidates: Sequence[FuncOp],
+    sizes: Mapping[str, int],
+    target: Target,
+    overrides: Mapping[str, int],
+) -> list[_Ranked]:
+    ranked: list[_Ranked] = []
+    refusal: SpaceError | None = None
+    some_agree = False
+    _check_names(candidates, sizes, overrides)
+    for candidate in candidates:
+        try:
+            graph = read_graph(candidate, sizes)
+        except SpaceError as error:
+            refusal = refusal or error
+            continue
+        if not overrides.keys() <= parameter_names(graph):
+            continue
+        options = list(points(graph, overrides))
+        some_agree = some_agree or bool(options)
+        for point in options:
+            estimate = cost(graph, point, estimate_usage(graph, point), target)
+            if estimate is not None:
+                entry = _Ranked(estimate.seconds, len(ranked), candidate, graph, point)
+                ranked.append(entry)
+    if not some_agree and refusal is not None and not overrides:
+        raise refusal
+    if overrides and not some_agree:
+        text = ", ".join(f"{name}={value}" for name, value in overrides.items())
+        raise SpaceError(f"no tiling of the proven graphs has {text}")
+    ranked.sort(key=lambda entry: (entry.seconds, entry.order))
+    return ranked
+
+
+def _check_names(
+    candidates: Sequence[FuncOp], sizes: Mapping[str, int], overrides: Mapping[str, int]
+) -> None:
+    """Refuse an override that names a parameter of no candidate."""
+    known: set[str] = set()
+    for candidate in candidates if overrides else ():
+        try:
+            known |= parameter_names(read_graph(candidate, sizes))
+        except SpaceError:
+            continue
+    for name in overrides:
+        if name not in known:
+            options = ", ".join(sorted(known))
+            raise SpaceError(f"no proven graph has a parameter '{name}' (known: {options})")
