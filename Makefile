@@ -23,7 +23,7 @@ demo: $(STAMP) ## optimize rms_norm + matmul at n=8, d=4096 and run the kernel a
 	$(BIN)/prism run $(DEMO_BUNDLE)
 
 test: $(STAMP) ## run the unit, property and lit tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
 
 lint: $(STAMP) ## ruff and strict basedpyright
 	$(BIN)/ruff check .
@@ -31,7 +31,8 @@ lint: $(STAMP) ## ruff and strict basedpyright
 	$(BIN)/basedpyright
 
 bench: $(STAMP) ## run the slow sweeps and the benchmarks
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(BIN)/python tools/bench.py -o bench/results/spine.json
 
 clean: ## remove what the build made
 	rm -rf $(VENV) build

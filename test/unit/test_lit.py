@@ -1,5 +1,6 @@
 """
 Runs the lit tests inside pytest: one lit process for all of them, one pytest result per file.
+(`--dist loadfile` keeps this file in one worker, so that there is one lit process.)
 
 So a failing lit test fails `make test`, and pytest's summary line counts all tests.
 """
@@ -17,8 +18,6 @@ TESTS = sorted(
     for path in (ROOT / "test").rglob("*.mlir")
     if "unit" not in path.relative_to(ROOT / "test").parts and "Inputs" not in path.parts
 )
-
-pytestmark = pytest.mark.xdist_group("lit")
 
 
 @pytest.fixture(scope="session")
