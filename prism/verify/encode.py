@@ -185,9 +185,12 @@ class _Encoder:
                 for result, value in zip(op.results_, inner.arguments, strict=True):
                     self.values[result] = self.values[value]
                 return
+            if len(inner.results) != 1:
+                raise UnsupportedError(f"{op_name(inner)} is not known to the verifier")
             (result,) = inner.results
             self.values[result] = self._checked(inner, lambda i=inner: self._tile(i, graph))
             graph.done[result] = self._scope(inner, graph)
+        raise UnsupportedError(f"{op_name(op)} does not end with threadblock.yield")
 
     def _tile(self, op: Operation, graph: _Graph) -> int:
         match op:

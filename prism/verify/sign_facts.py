@@ -1,4 +1,4 @@
-"""What is known of the values of terms: signs, and where they are defined. Data, as the axioms are."""
+"""What is known of the values of terms, signs and definedness: data, as the axioms are."""
 
 from __future__ import annotations
 
