@@ -22,8 +22,6 @@ def constructor(name: str) -> str:
     return name.title().replace("_", "")
 
 
-_ON_TERMS = {name: op for name, op in OPERATORS.items() if op.threadblock}
-NAMES = {constructor(name): name for name in (*_ON_TERMS, INPUT)}
 _ARGUMENTS = {
     Kind.UNARY: "T",
     Kind.SCALAR: "String T",
@@ -31,6 +29,10 @@ _ARGUMENTS = {
     Kind.MATMUL: "T T",
     Kind.SUM: "i64 T",
 }
+ON_TERMS = {n: op for n, op in OPERATORS.items() if op.threadblock and op.kind in _ARGUMENTS}
+"""The operators that terms of the e-graph are made of."""
+
+NAMES = {constructor(name): name for name in (*ON_TERMS, INPUT)}
 _VARIABLES = {
     Kind.UNARY: "a",
     Kind.SCALAR: "c a",
@@ -86,7 +88,7 @@ def program(
 def program_text(rules: Iterable[Rule]) -> str:
     """The egglog program of a set of rules: declarations, shape analysis, laws."""
     constructors = " ".join(
-        f"({constructor(name)} {_ARGUMENTS[op.kind]})" for name, op in _ON_TERMS.items()
+        f"({constructor(name)} {_ARGUMENTS[op.kind]})" for name, op in ON_TERMS.items()
     )
     lines = [
         f"(datatype T (Input i64) {constructors})",
@@ -100,7 +102,7 @@ def program_text(rules: Iterable[Rule]) -> str:
         "(relation positive (String))",
         "(relation nonneg (T))",
     ]
-    for name, op in _ON_TERMS.items():
+    for name, op in ON_TERMS.items():
         pattern = f"({constructor(name)} {_VARIABLES[op.kind]})"
         for rule in _SHAPE_RULES[op.kind]:
             facts, _, result = rule.partition(" => ")

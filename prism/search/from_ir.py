@@ -20,9 +20,10 @@ from prism.dialects.operator_op import OperatorOp
 from prism.dialects.shapes import Shape
 from prism.dialects.sym import AxisMap, shape_of
 from prism.dialects.threadblock import AccumOp, InputOp, OutputOp, TileOperatorOp, TileType, YieldOp
+from prism.search.egg_program import ON_TERMS
 from prism.search.graphs import ACCUM, OUTPUT, Graph, Step
 from prism.search.sgraph import SGraph
-from prism.search.terms import INPUT, Attribute, TermTable
+from prism.search.terms import EXPANDED, INPUT, Attribute, TermTable
 
 
 class UnsupportedError(Exception):
@@ -81,6 +82,8 @@ def read_workload(func: FuncOp) -> Workload:
         terms[argument] = table.input(index, shape_of(argument.type))
     for op in block.ops:
         if isinstance(op, KernelOperatorOp):
+            if op.operator.name not in ON_TERMS and op.operator.name not in EXPANDED:
+                raise UnsupportedError(f"the search does not know {op.name}")
             operands = [terms[value] for value in op.inputs]
             constant, dim = op.constant_value, op.dim_value
             terms[op.result] = table.expand(op.operator.name, operands, constant, dim)
@@ -147,6 +150,8 @@ class _GraphReader:
                     self.append(op, OUTPUT, (op.tile,), index, shape_of(op.result.type))
                     self.read_map(op.omap.data, grid)
                 case TileOperatorOp():
+                    if op.operator.name not in ON_TERMS:
+                        raise UnsupportedError(f"the search does not know {op.name}")
                     attribute = _attribute(op)
                     whole = _whole(op.result)
                     self.append(op, op.operator.name, tuple(op.inputs), attribute, whole)

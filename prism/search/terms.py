@@ -24,6 +24,9 @@ Attribute = int | SymExpr | None
 Node = tuple[str, Attribute, tuple[int, ...]]
 """Operator, attribute, operands."""
 
+EXPANDED = ("mean", "rms_norm")
+"""The composites that `TermTable.expand` knows."""
+
 ONE = SymExpr.constant(1)
 
 

@@ -23,6 +23,7 @@ from prism.dialects.kernel import GraphDefOp
 from prism.dialects.operator_op import OperatorOp
 from prism.dialects.sym import shape_of
 from prism.dialects.sym_expr import ONE, Polynomial, SymExpr
+from prism.verify.language import BINARY, UNARY
 from prism.verify.terms import Constant, IllShapedError, Shape, TermTable, shape_text
 
 T = TypeVar("T")
@@ -136,10 +137,12 @@ class _Encoder:
                 return self._scale(_required(op.constant_value), operands[0])
             case "shift":
                 return self._shift(_required(op.constant_value), operands[0])
-            case _ if len(operands) == 2:
+            case _ if name in BINARY:
                 return table.binary(name, *operands)
-            case _:
+            case _ if name in UNARY:
                 return table.unary(name, *operands)
+            case _:
+                raise UnsupportedError(f"{op_name(op)} is not known to the verifier")
 
     def mean(self, op: OperatorOp, operand: int, size: SymExpr) -> int:
         dim = len(self.table.shape(operand)) - _required(op.dim_value)
