@@ -125,6 +125,16 @@ def located(location: SourceLocation, action: Callable[[], T]) -> T:
         raise PrismError(one_line(str(error)), location) from error
 
 
+def decode(name: str, data: bytes) -> str:
+    """The text of a file's bytes; raises `SourceError` at a byte that is not UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        location = _location(name, before, len(before))
+        raise SourceError(f"not UTF-8 text: byte 0x{data[error.start]:02x}", location) from error
+
+
 def _read_text(path: Path) -> str:
     start = SourceLocation(str(path), 1, 1)
     try:
@@ -134,12 +144,7 @@ def _read_text(path: Path) -> str:
         raise SourceError(f"cannot read: {error.strerror}", start) from error
     if len(data) > MAX_SOURCE_BYTES:
         raise SourceError(f"larger than {MAX_SOURCE_BYTES} bytes", start)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8")
-        location = _location(str(path), before, len(before))
-        raise SourceError(f"not UTF-8 text: byte 0x{data[error.start]:02x}", location) from error
+    text = decode(str(path), data)
     if not _COMMENT.sub("", text).strip():
         raise SourceError("empty file: expected a workload function", start)
     return text
@@ -172,7 +177,7 @@ def _verify(name: str, module: ModuleOp) -> None:
     try:
         module.verify()
     except VerifyException as error:
-        op = _first_invalid(module)
+        op = first_invalid(module)
         location = None if op is None else op_location(op)
         prefix = "" if op is None else f"{op.name}: "
         message = one_line(str(error)).removeprefix("Operation does not verify: ")
@@ -181,7 +186,7 @@ def _verify(name: str, module: ModuleOp) -> None:
         raise SourceError(prefix + message, location or SourceLocation(name, 1, 1)) from error
 
 
-def _first_invalid(module: ModuleOp) -> Operation | None:
+def first_invalid(module: ModuleOp) -> Operation | None:
     """The innermost op, in the order of the text, that does not verify by itself."""
     invalid: Operation | None = None
     for op in module.walk():
