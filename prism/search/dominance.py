@@ -27,11 +27,11 @@ Operators that cost no more than another on the same tensor: a square reads one 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One operator that is no product: its name, the tensor it walks, whether a loop repeats it."""
+    """One operator that is no product: its name, the tensor it walks, how many loops repeat it."""
 
     name: str
     shape: Shape
-    repeated: bool
+    repeated: int
 
     def within(self, other: Work) -> bool:
         """Whether it is the same operator, or a cheaper one, and walks no more, no more often."""
@@ -46,7 +46,7 @@ class Work:
 class Profile:
     """What the comparison needs of a candidate."""
 
-    products: frozenset[tuple[tuple[ClassId, ...], bool]]
+    products: frozenset[tuple[tuple[ClassId, ...], int]]
     inputs: tuple[object, ...]
     work: tuple[Work, ...]
     maps: frozenset[Maps]
@@ -54,7 +54,7 @@ class Profile:
 
 def profile(graph: Graph, class_of_step: Sequence[ClassId], maps: frozenset[Maps]) -> Profile:
     """The profile of a candidate; `class_of_step` are the e-graph's classes of its erasures."""
-    products: set[tuple[tuple[ClassId, ...], bool]] = set()
+    products: set[tuple[tuple[ClassId, ...], int]] = set()
     work: list[Work] = []
     repeated = _repeated(graph, maps)
     for index, step in enumerate(graph.steps):
@@ -120,24 +120,27 @@ def _largest(shapes: Sequence[Shape]) -> Shape:
     return tuple(next((s for s in sizes if s != ONE), ONE) for sizes in zip(*shapes, strict=True))
 
 
-def _repeated(graph: Graph, maps: frozenset[Maps]) -> Mapping[int, bool]:
+def _repeated(graph: Graph, maps: frozenset[Maps]) -> Mapping[int, int]:
     """
-    Per step: whether a loop repeats it, under some map: it reads what the loop cuts, before the
-    accum.
+    Per step: how many loops repeat it under some map. A loop repeats what reads something that it
+    cuts, up to the accum.
     """
-    cut_inputs = {
-        tensor
-        for _, loops in maps
-        for row in loops
-        for tensor, layout in zip(graph.tensors, row, strict=True)
-        if layout >= 0
-    }
-    repeated: dict[int, bool] = {}
-    after: set[int] = set()
-    for index, step in enumerate(graph.steps):
-        if step.name == ACCUM or any(o in after for o in step.operands):
-            after.add(index)
-        repeated[index] = index in cut_inputs or (
-            (index not in after or step.name == ACCUM) and any(repeated[o] for o in step.operands)
-        )
-    return repeated
+    depth = dict.fromkeys(range(len(graph.steps)), 0)
+    for position, axis in enumerate(graph.loops):
+        cut_inputs = {
+            tensor
+            for _, loops in maps
+            for tensor, layout in zip(graph.tensors, loops[position], strict=True)
+            if layout >= 0
+        }
+        repeated: dict[int, bool] = {}
+        after: set[int] = set()
+        for index, step in enumerate(graph.steps):
+            ends = step.name == ACCUM and step.attribute == axis
+            if ends or any(o in after for o in step.operands):
+                after.add(index)
+            repeated[index] = index in cut_inputs or (
+                (index not in after or ends) and any(repeated[o] for o in step.operands)
+            )
+            depth[index] += repeated[index]
+    return depth

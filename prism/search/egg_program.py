@@ -70,19 +70,22 @@ _CONDITIONS = {
     "positive": "(positive {0})",
     "product": "(= {2} (product {0} {1}))",
     "inverse": "(= {1} (inverse {0}))",
+    "mean": "(= {0} (inverse (size {1} {2})))",
 }
 
 
 @lru_cache(maxsize=8)
 def program(
     rules: tuple[Rule, ...],
-) -> tuple[list[Command], list[Command]]:
-    """The parsed declarations and rules, and one step of saturation."""
+) -> tuple[list[Command], list[Command], list[Command]]:
+    """The parsed declarations and rules, one step of saturation, and the shape analysis alone."""
     from egglog import bindings as eb
 
     parser = eb.EGraph()
     step = "(run-schedule (saturate analysis) (run algebra))"
-    return parser.parse_program(program_text(rules)), parser.parse_program(step)
+    analysis = "(run-schedule (saturate analysis))"
+    declarations = parser.parse_program(program_text(rules))
+    return declarations, parser.parse_program(step), parser.parse_program(analysis)
 
 
 def program_text(rules: Iterable[Rule]) -> str:

@@ -65,7 +65,7 @@ def saturate(
     order = table.topological(terms)
     constants = closure([a for t in order if isinstance(a := table.nodes[t][1], SymExpr)])
     graph = eb.EGraph()
-    declarations, step = program(rules)
+    declarations, step, analysis = program(rules)
     graph.run_program(*declarations)
     graph.run_program(*constant_facts(constants))
     graph.run_program(*term_commands(table, order))
@@ -75,6 +75,8 @@ def saturate(
         saturated = isinstance(report, eb.RunScheduleOutput) and not report.report.updated
         if saturated or _count(graph) > limits.nodes:
             break
+    # The last step may have built terms whose sizes are not derived yet.
+    graph.run_program(*analysis)
     return _Reader(graph, constants).classes(table, order, saturated)
 
 

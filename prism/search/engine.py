@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from prism.dialects.sym import LOOP_AXES
 from prism.search.dags import enumerate_dags
 from prism.search.dominance import Profile, dominates, profile
 from prism.search.egraph import Classes, Limits, saturate
 from prism.search.from_ir import Workload
 from prism.search.graphs import canonical, erasure, from_terms, step_terms
-from prism.search.layouts import loop_cuts
+from prism.search.layouts import loop_cuts, nested_cuts
 from prism.search.maps import assignments
 from prism.search.sgraph import SGraph, constrain
 
-LOOP = ("i",)
-"""The loop axes of generated graphs: this search cuts one loop."""
+LOOPS = LOOP_AXES[:2]
+"""The loop axes of generated graphs: one loop, or one inside another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ def generate(
     workload: Workload, limits: Limits = Limits(), *, dominated: bool = False
 ) -> Generated:
     """
-    Every operator DAG that the saturated e-graph holds, without a loop and with each loop that
-    types.
+    Every operator DAG that the saturated e-graph holds, without a loop and with each loop, and each
+    loop in a loop, that types.
 
     With `dominated` also those that `prune` would drop because another one does the same with less
     work.
@@ -44,8 +45,12 @@ def generate(
     sgraphs: dict[str, SGraph] = {}
     for dag in found.dags:
         sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, frozenset(), ()))
-        for cut in loop_cuts(table, dag):
-            sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, cut, LOOP))
+        cuts = loop_cuts(table, dag)
+        for cut in cuts:
+            sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, cut, LOOPS[:1]))
+        for nest in nested_cuts(table, dag, cuts):
+            axes = {t: axis for axis, cut in zip(LOOPS, nest, strict=True) for t in cut}
+            sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, axes, LOOPS))
     if not dominated:
         profiles: dict[str, Profile] = {}
         for name, sgraph in sgraphs.items():

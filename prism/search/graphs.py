@@ -8,7 +8,7 @@ index.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -88,9 +88,18 @@ def reduced_dims(graph: Graph, step: int) -> tuple[tuple[int, int], ...]:
 
 
 def from_terms(
-    table: TermTable, outputs: Sequence[int], accumulated: Collection[int], loops: tuple[str, ...]
+    table: TermTable,
+    outputs: Sequence[int],
+    accumulated: Mapping[int, str] | Collection[int],
+    loops: tuple[str, ...],
 ) -> Graph:
-    """The graph of a DAG whose terms in `accumulated` are summed over the (one) loop axis."""
+    """
+    The graph of a DAG whose terms in `accumulated` are summed, each over its loop axis.
+
+    A collection without axes means the outermost loop.
+    """
+    if not isinstance(accumulated, Mapping):
+        accumulated = {term: loops[0] for term in accumulated}
     steps: list[Step] = []
     shapes: list[Shape] = []
     position: dict[int, int] = {}
@@ -107,7 +116,7 @@ def from_terms(
         step = Step(name, tuple(position[o] for o in operands), attribute)
         position[term] = append(step, table.shapes[term])
         if term in accumulated:
-            accum = Step(ACCUM, (position[term],), loops[0])
+            accum = Step(ACCUM, (position[term],), accumulated[term])
             position[term] = append(accum, table.shapes[term])
     for index, term in enumerate(outputs):
         append(Step(OUTPUT, (position[term],), index), table.shapes[term])

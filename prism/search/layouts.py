@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from prism.dialects.layouts import PARTIAL, REPL, Ones, result_layout
 from prism.dialects.operators import OPERATORS
 from prism.dialects.sym import GRID_AXES
+from prism.dialects.sym_expr import SymExpr
 from prism.search.graphs import Graph
 from prism.search.terms import INPUT, ONE, TermTable
 
@@ -47,6 +48,27 @@ def step_layouts(graph: Graph, axis: str, row: Row) -> list[int]:
 
     Raises ValueError if the row is ill-typed for the graph.
     """
+    layouts = _typed_steps(graph, axis, row)
+    return [REPL if layout == AFTER else layout for layout in layouts]
+
+
+def nests(graph: Graph, rows: Sequence[Row]) -> bool:
+    """
+    Whether loops under these rows, the outermost first, are one nest.
+
+    What is known only after a loop is not in the body of a loop inside it, which has ended by then.
+    """
+    layouts = [_typed_steps(graph, a, row) for a, row in zip(graph.loops, rows, strict=True)]
+    return not any(
+        outer == AFTER and inner not in (REPL, AFTER)
+        for i, outer_layouts in enumerate(layouts)
+        for inner_layouts in layouts[i + 1 :]
+        for outer, inner in zip(outer_layouts, inner_layouts, strict=True)
+    )
+
+
+def _typed_steps(graph: Graph, axis: str, row: Row) -> list[int]:
+    """The layout of every step; raises ValueError if the row is ill-typed for the graph."""
     given = dict(zip(graph.tensors, row, strict=True))
     layouts: dict[int, int] = {}
     for index, step in enumerate(graph.steps):
@@ -54,7 +76,7 @@ def step_layouts(graph: Graph, axis: str, row: Row) -> list[int]:
         if layout is None:
             raise ValueError(f"row {row} of axis {axis} is ill-typed at step {index}, {step.name}")
         layouts[index] = layout
-    return [REPL if layouts[s] == AFTER else layouts[s] for s in range(len(graph.steps))]
+    return [layouts[s] for s in range(len(graph.steps))]
 
 
 def loop_cuts(table: TermTable, outputs: Sequence[int]) -> list[frozenset[int]]:
@@ -89,6 +111,36 @@ def loop_cuts(table: TermTable, outputs: Sequence[int]) -> list[frozenset[int]]:
     extend(0, {}, frozenset())
     position = {term: i for i, term in enumerate(order)}
     return sorted(found, key=lambda cut: sorted(position[term] for term in cut))
+
+
+def nested_cuts(
+    table: TermTable, outputs: Sequence[int], cuts: Sequence[frozenset[int]]
+) -> list[tuple[frozenset[int], frozenset[int]]]:
+    """
+    The pairs of cuts, outer and inner, of two loops of which one is inside the other.
+
+    Every sum of the outer loop needs one of the inner loop and none the other way round: sums that
+    do not need each other are no nest. A dim of constant size gets no inner loop: it fits a tile.
+    """
+    order = table.topological(outputs)
+    needs: dict[int, frozenset[int]] = {}
+    for term in order:
+        needs[term] = frozenset({term}).union(*(needs[o] for o in table.nodes[term][2]))
+    return [
+        (outer, inner)
+        for outer in cuts
+        for inner in cuts
+        if all(needs[term] & inner and term not in inner for term in outer)
+        and not any(needs[term] & outer for term in inner)
+        and all(_summed_size(table, term).as_constant() is None for term in inner)
+    ]
+
+
+def _summed_size(table: TermTable, term: int) -> SymExpr:
+    """The size of the dim that a sum or product sums away."""
+    _, attribute, operands = table.nodes[term]
+    shape = table.shapes[operands[0]]
+    return shape[attribute if isinstance(attribute, int) else -1]
 
 
 def _meet(name: str, layouts: Sequence[int], ones: Ones, dim: int | None) -> int | None:

@@ -13,7 +13,7 @@ from itertools import combinations, permutations, product
 from prism.dialects.layouts import REPL
 from prism.dialects.sym import GRID_AXES
 from prism.search.graphs import Graph
-from prism.search.layouts import Row, grid_rows, loop_rows
+from prism.search.layouts import Row, grid_rows, loop_rows, nests
 from prism.search.sgraph import SGraph
 
 Maps = tuple[tuple[Row, ...], tuple[Row, ...]]
@@ -24,14 +24,19 @@ def typed_assignments(graph: Graph, grid_axes: int = len(GRID_AXES)) -> Iterator
     """
     Every well-typed map assignment of a graph with at most `grid_axes` grid axes, fewest first.
 
-    Every loop axis cuts something.
+    Every loop axis cuts something, and no two loops the same dim.
     """
-    loops = [loop_rows(graph, axis) for axis in graph.loops]
+    rows_of_loops = [loop_rows(graph, axis) for axis in graph.loops]
+    loops = [
+        loop
+        for loop in product(*rows_of_loops)
+        if not _cuts_a_dim_twice(loop) and nests(graph, loop)
+    ]
     rows = grid_rows(graph)
     for count in range(min(grid_axes, len(GRID_AXES)) + 1):
         for grid in combinations(rows, count):
             if not _cuts_a_dim_twice(grid):
-                for loop in product(*loops):
+                for loop in loops:
                     yield grid, loop
 
 
@@ -42,8 +47,8 @@ def assignments(sgraph: SGraph) -> Iterator[Maps]:
             yield grid, loop
 
 
-def _cuts_a_dim_twice(grid: Sequence[Row]) -> bool:
-    for layouts in zip(*grid, strict=True):
+def _cuts_a_dim_twice(rows: Sequence[Row]) -> bool:
+    for layouts in zip(*rows, strict=True):
         cuts = [layout for layout in layouts if layout != REPL]
         if len(set(cuts)) != len(cuts):
             return True

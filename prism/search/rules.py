@@ -8,7 +8,8 @@ size is 1. `sum` and the scalar operators take their dim or constant first.
 
 Conditions: `one b 0` - b has size 1 in that dim; `same a b 0` - a and b have the same size in that
 dim; `batch a b` - the same sizes in all dims but the last two; `nonneg a` - no element is negative;
-`product k l p` - the constant p is k times l; `inverse k l` - l is 1 / k.
+`product k l p` - the constant p is k times l; `inverse k l` - l is 1 / k; `mean k a d` - k is 1
+over the size of a in dim d.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ def parse_pattern(text: str) -> Pattern:
 def _family(name: str, *rules: Rule) -> tuple[Rule, ...]:
     return tuple(Rule(r.left, r.right, r.conditions, r.both, name) for r in rules)
 
+
+_COLUMN = ("one b 0", "batch a b")
+"""b has one column and the batches of a."""
 
 COMMUTATION = _family(
     "commutation",
@@ -115,12 +119,12 @@ QUOTIENTS = _family(
     Rule("(mul (div a b) c)", "(div (mul a c) b)"),
     # (a / b) / c = a / (b c)
     Rule("(div (div a b) c)", "(div a (mul b c))"),
-    # a c + b c = (a + b) c
-    Rule("(add (mul a c) (mul b c))", "(mul (add a b) c)"),
-    Rule("(sub (mul a c) (mul b c))", "(mul (sub a b) c)"),
+    # a c + b c = (a + b) c; factoring only: multiplying out is more work and breeds terms
+    Rule("(add (mul a c) (mul b c))", "(mul (add a b) c)", both=False),
+    Rule("(sub (mul a c) (mul b c))", "(mul (sub a b) c)", both=False),
     # a / c + b / c = (a + b) / c
-    Rule("(add (div a c) (div b c))", "(div (add a b) c)"),
-    Rule("(sub (div a c) (div b c))", "(div (sub a b) c)"),
+    Rule("(add (div a c) (div b c))", "(div (add a b) c)", both=False),
+    Rule("(sub (div a c) (div b c))", "(div (sub a b) c)", both=False),
 )
 
 POWERS = _family(
@@ -145,8 +149,8 @@ SCALES = _family(
     Rule("(scale k (mul a b))", "(mul (scale k a) b)"),
     Rule("(scale k (div a b))", "(div (scale k a) b)"),
     Rule("(scale k (sum d a))", "(sum d (scale k a))"),
-    Rule("(scale k (add a b))", "(add (scale k a) (scale k b))"),
-    Rule("(scale k (sub a b))", "(sub (scale k a) (scale k b))"),
+    Rule("(add (scale k a) (scale k b))", "(scale k (add a b))", both=False),
+    Rule("(sub (scale k a) (scale k b))", "(scale k (sub a b))", both=False),
     # a / (k b) = 1/k (a / b)
     Rule("(div a (scale k b))", "(scale l (div a b))", ("inverse k l",), both=False),
     # k (l a) = (k l) a
@@ -156,6 +160,27 @@ SCALES = _family(
     # 1 a = a, a + a = 2 a
     Rule('(scale "1" a)', "a", both=False),
     Rule("(add a a)", '(scale "2" a)', both=False),
+)
+
+CENTERING = _family(
+    "centering",
+    # A column that is subtracted before a product: (A - b) C = A C - b (1 C), 1 C being column sums
+    Rule("(matmul (sub a b) c)", "(sub (matmul a c) (mul b (sum 1 c)))", _COLUMN, both=False),
+    Rule("(matmul (add a b) c)", "(add (matmul a c) (mul b (sum 1 c)))", _COLUMN, both=False),
+    # ((A - b) g) C = (A g) C - (b g) C for a column b, where g has the contracted dim
+    Rule(
+        "(matmul (mul (sub a b) g) c)",
+        "(sub (matmul (mul a g) c) (matmul (mul b g) c))",
+        ("one b 0", "same a g 0", "batch a b"),
+        both=False,
+    ),
+    # sum((a - mean a)^2) = sum(a^2) - (sum a)^2 / size: one pass over a
+    Rule(
+        "(sum d (square (sub a (scale k (sum d a)))))",
+        "(sub (sum d (square a)) (scale k (square (sum d a))))",
+        ("mean k a d",),
+        both=False,
+    ),
 )
 
 SPELLINGS = _family(
@@ -175,6 +200,7 @@ RULES: tuple[Rule, ...] = (
     *QUOTIENTS,
     *POWERS,
     *SCALES,
+    *CENTERING,
     *SPELLINGS,
 )
 """Every law of the search."""

@@ -91,6 +91,9 @@ def constrain(graph: Graph, grid: Sequence[str] = GRID_AXES) -> SGraph:
             names = [variables[tensor, axis][dim] for axis in grid]
             if len(names) > 1 and classes.of(tensor, dim) not in classes.uncut_by_grid():
                 constraints.append(Constraint("at_most_one", tuple(names)))
+            if len(graph.loops) > 1 and tensor in graph.inputs:
+                names = [variables[tensor, axis][dim] for axis in graph.loops]
+                constraints.append(Constraint("at_most_one", tuple(names)))
     return SGraph(graph, tuple(grid), dict(variables), tuple(dict.fromkeys(constraints)))
 
 
@@ -133,7 +136,7 @@ class DimClasses:
         Classes that a loop cannot cut: those summed elsewhere than under its accums, and outputs'.
 
         That covers what meets an accumulated value: such a dim reaches an output, or a sum after
-        the loop.
+        the loop. A loop inside another cannot cut what is known only after the outer one.
         """
         graph = self.graph
         accumulated = {
@@ -143,7 +146,18 @@ class DimClasses:
         uncut |= self._reduced(s for s in range(len(graph.steps)) if s not in accumulated)
         for output in graph.outputs:
             uncut |= set(self.in_step(output))
+        for step in self._after(graph.loops[: graph.loops.index(axis)]):
+            uncut |= set(self.in_step(step))
         return uncut
+
+    def _after(self, loops: Sequence[str]) -> list[int]:
+        """The steps that are known only after one of `loops`: its sums and what needs them."""
+        after: list[int] = []
+        for index, step in enumerate(self.graph.steps):
+            ends = step.name == ACCUM and step.attribute in loops
+            if ends or any(o in after for o in step.operands):
+                after.append(index)
+        return after
 
     def variable(self, variables: MapVariables, axis: str, known: TensorDim) -> str | None:
         """The first variable of a class on an axis, which stands for all that equal it."""

@@ -10,6 +10,7 @@ import pytest
 from prism.dialects.layouts import PARTIAL, REPL, layout_name, result_layout
 from prism.dialects.operators import OPERATORS, Kind, Operator
 from prism.dialects.sym_expr import SymExpr
+from prism.search.egg_program import ON_TERMS
 from prism.search.graphs import from_terms
 from prism.search.layouts import grid_rows, loop_cuts, loop_rows, step_layouts
 from prism.search.terms import TermTable
@@ -20,7 +21,10 @@ FUNCTIONS = {
     "neg": np.negative, "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "square": np.square,
     "rsqrt": lambda a: 1 / np.sqrt(a), "reciprocal": lambda a: 1 / a,
     "sigmoid": lambda a: 1 / (1 + np.exp(-a)), "silu": lambda a: a / (1 + np.exp(-a)),
-    "relu": lambda a: np.maximum(a, 0), "tanh": np.tanh, "add": np.add, "sub": np.subtract,
+    "relu": lambda a: np.maximum(a, 0), "tanh": np.tanh, "gelu": lambda a: a / (1 + np.exp(-1.7 * a)),
+    "gelu_tanh": lambda a: a * (1 + np.tanh(a)), "pow": lambda a: np.abs(a) ** 1.5,
+    "at_least": lambda a: np.maximum(a, 0.5), "at_most": lambda a: np.minimum(a, 0.5),
+    "add": np.add, "sub": np.subtract,
     "mul": np.multiply, "div": np.divide, "maximum": np.maximum, "matmul": np.matmul,
     "scale": lambda a: a * 3, "shift": lambda a: a + 3,
 }  # fmt: skip
@@ -98,7 +102,7 @@ def right_layouts(
 CASES = [
     (operator, rank, shapes, dim)
     for operator in OPERATORS.values()
-    if operator.threadblock
+    if operator.name in ON_TERMS
     for rank in ((2, 3) if operator.kind is not Kind.UNARY else (2,))
     for shapes in shape_cases(operator, rank)
     for dim in (range(rank) if operator.kind is Kind.SUM else (None,))

@@ -93,6 +93,8 @@ def holds(condition: str, values: Mapping[str, Any]) -> bool:
             return values[names[0]] > 0
         case "product":
             return values[names[2]] == values[names[0]] * values[names[1]]
+        case "mean":
+            return values[names[0]] == 1 / size(names[1], names[2])
         case "inverse":
             return values[names[1]] == 1 / values[names[0]]
         case _:
