@@ -20,6 +20,7 @@ from prism.simulator.errors import (
     RaceError,
     SimulatorError,
     UninitializedReadError,
+    UseAfterFreeError,
 )
 from prism.simulator.meter import Report
 
@@ -40,4 +41,5 @@ __all__ = [
     "Simulator",
     "SimulatorError",
     "UninitializedReadError",
+    "UseAfterFreeError",
 ]

@@ -40,7 +40,8 @@ def load(x: Machine, plan: AccessPlan, address: Array, shift: int) -> list[Array
     elif plan.space in ("global", "const"):
         offset = x.memory.offsets(x, address, shift, plan.bytes, plan.line)
         if plan.space == "global":
-            x.meter.read(offset, plan.bytes, x.active)
+            x.meter.read(x, offset, plan.bytes)
+            x.memory.check_written(x, offset, plan.bytes, plan.line)
         data = x.memory.views[plan.bytes].take(offset >> SHIFT[plan.bytes])
     elif plan.space == "local":
         offset = x.local.offsets(x, address, shift, plan.bytes, plan.line) + x.local.row
@@ -58,6 +59,7 @@ def load(x: Machine, plan: AccessPlan, address: Array, shift: int) -> list[Array
 def _load_shared(x: Machine, plan: AccessPlan, address: Array, shift: int) -> Array:
     width = plan.bytes
     offset = x.shared.offsets(x, address, shift, width, plan.line)
+    x.meter.shared(x, offset, width)
     if x.shared_state is not None:
         x.shared_state.check_read(x, offset, width, plan.line)
     if x.races is not None:
@@ -75,6 +77,7 @@ def store(x: Machine, plan: AccessPlan, address: Array, shift: int, values: list
     width = plan.bytes
     if plan.space == "shared":
         offset = x.shared.offsets(x, address, shift, width, plan.line)
+        x.meter.shared(x, offset, width)
         if x.shared_state is not None:
             x.shared_state.mark(x, offset, width, WRITTEN, plan.line)
         if x.races is not None:
@@ -83,7 +86,8 @@ def store(x: Machine, plan: AccessPlan, address: Array, shift: int, values: list
         view = x.shared.views[width]
     elif plan.space == "global":
         offset = x.memory.offsets(x, address, shift, width, plan.line)
-        x.meter.write(offset, width, x.active)
+        x.meter.write(x, offset, width)
+        x.memory.mark_written(x, offset, width)
         view = x.memory.views[width]
     elif plan.space == "local":
         offset = x.local.offsets(x, address, shift, width, plan.line) + x.local.row

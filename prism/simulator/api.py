@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +50,7 @@ class Buffer:
 
     @property
     def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def address(self) -> int:
@@ -71,9 +72,12 @@ class Buffer:
         if array.shape != self.shape:
             raise ValueError(f"expected shape {self.shape}, found {array.shape}")
         self._bytes()[:] = array.reshape(-1).view(np.uint8)
+        states = self.owner.memory.unwritten
+        if states is not None:
+            states[1][self._offset : self._offset + self.nbytes] = 0
 
     def free(self) -> None:
-        """Gives the memory back; a kernel that uses it afterwards is out of bounds."""
+        """Gives the memory back; a kernel that uses it afterwards is at fault."""
         if not self._freed:
             self.owner.memory.free(self._offset)
             self._freed = True
@@ -170,7 +174,7 @@ class Kernel:
         """
         geometry = self._geometry(grid, block, args, dynamic_smem)
         memory = self._owner.memory
-        meter = Meter(memory, sectors=self._owner.meter)
+        meter = Meter(memory, on=self._owner.meter)
         budget = Budget(self._owner.budget)
         rows = self._blocks_at_once(geometry)
         for start in range(0, geometry.blocks, rows):
@@ -266,6 +270,20 @@ class Simulator:
         buffer = Buffer(self, self.memory.alloc(flat.nbytes), values.shape, values.dtype)
         self.memory.data[buffer.address - GLOBAL_BASE :][: flat.nbytes] = flat.view(np.uint8)
         return buffer
+
+    def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike) -> Buffer:
+        """
+        New device memory without contents; a kernel that reads it before writing it is at fault.
+
+        Its bytes are zeros for `numpy()` and for a simulator that does not sanitize.
+        """
+        kind = np.dtype(dtype)
+        sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+        if kind.kind not in "biufcV" or kind.itemsize == 0 or any(size < 0 for size in sizes):
+            raise LaunchError(f"unsupported buffer of {kind} and shape {sizes}")
+        size = math.prod(sizes) * kind.itemsize
+        offset = self.memory.alloc(size, unwritten=True)
+        return Buffer(self, offset, sizes, kind)
 
     def load(self, ptx: str, name: str = "<ptx>") -> dict[str, Kernel]:
         """Parses and decodes a PTX text; `name` is for messages. Raises PtxError."""

@@ -52,6 +52,7 @@ class Barriers:
         if expected is None and x.active == x.live and number not in self.waiting and waits:
             if x.races is not None:
                 x.races.next_interval(None)
+            x.meter.total.barriers += x.active_blocks()
             return resume
         arrival = _Arrival(line, resume if waits else -1, aligned, x.full(x.exact), expected)
         self.waiting.setdefault(number, []).append(arrival)
@@ -75,6 +76,7 @@ class Barriers:
             if not complete.any():
                 continue
             self._check_warps(x, arrivals, complete)
+            x.meter.total.barriers += int(np.count_nonzero(complete))
             self._order_accesses(x, come, complete)
             kept: list[_Arrival] = []
             for arrival in arrivals:

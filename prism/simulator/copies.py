@@ -25,6 +25,7 @@ class Copy:
     One cp.async of several lanes; all arrays have the machine's shape or broadcast to it.
 
     `count` is how many bytes come from the source (None: all `size`), the rest are zeros.
+    `bytes` is how much it moves in one block.
     """
 
     size: int
@@ -34,6 +35,7 @@ class Copy:
     lanes: Array | None
     group: Array
     line: int
+    bytes: int
 
 
 class Copies:
@@ -42,6 +44,15 @@ class Copies:
     def __init__(self) -> None:
         self.pending: list[Copy] = []
         self.committed: Array = np.zeros((1, 1), np.int64)
+        self._bytes = 0
+
+    def start(self, x: Machine, copy: Copy) -> None:
+        """Adds a copy of the running group."""
+        self.pending.append(copy)
+        if x.meter.on:
+            self._bytes += copy.bytes
+            total = x.meter.total
+            total.copy_bytes_in_flight = max(total.copy_bytes_in_flight, self._bytes)
 
     def commit(self, x: Machine, merge: Array | None) -> None:
         more = self.committed + 1
@@ -71,6 +82,7 @@ class Copies:
                     kept.append(replace(copy, lanes=rest))
             _perform(x, copy, done)
         self.pending = kept
+        self._bytes = sum(copy.bytes for copy in kept)
 
 
 def _perform(x: Machine, copy: Copy, done: Array | None) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from prism.simulator.dependence import Flow, bytes_under_way, innermost_loops, loaded_bytes
 from prism.simulator.errors import PtxError
 from prism.simulator.expansion import Expansion
 from prism.simulator.instructions import CONTROL, OPCODES
 from prism.simulator.instructions.table import Opcode, Step
 from prism.simulator.layout import Parameters, SharedLayout
-from prism.simulator.machine import Block, Machine, Program
+from prism.simulator.machine import Block, Machine, Program, Terminator
 from prism.simulator.slots import Slots
 from prism.simulator.special import SPECIAL
 from prism.simulator.syntax import (
@@ -56,6 +57,9 @@ class Decoder:
         self.frame = self._expansion.kernel
         self.next_block = -1
         self._block_of: dict[int, int] = {}
+        self._flow = Flow()
+        self._flows: list[list[Flow]] = []
+        self._back_edges: list[tuple[int, int]] = []
 
     def error(self, message: str) -> PtxError:
         return PtxError(self.file, self.line, message)
@@ -78,6 +82,7 @@ class Decoder:
             self.shared.size,
             tuple(self.shared.guards),
             self._expansion.local_size,
+            innermost_loops(self._flows, [block.line for block in blocks], self._back_edges),
         )
 
     def _leaders(self) -> set[int]:
@@ -96,18 +101,29 @@ class Decoder:
     def _block(self, start: int, end: int, index: int) -> Block:
         steps: list[Step] = []
         kinds: Counter[str] = Counter()
+        warp_kinds: Counter[str] = Counter()
+        flops = 0
+        flows: list[Flow] = []
+        self._flows.append(flows)
         gate: Callable[[list[Array]], Array] | None = None
         line = self._expansion.flat[start].instruction.line
+        terminator: Terminator = _go_on(index + 1)
         for at in range(start, end):
             instruction = self._enter(at)
             self.next_block = index + 1
+            self._flow = Flow()
+            flows.append(self._flow)
             if instruction.opcode in CONTROL:
                 terminator = CONTROL[instruction.opcode].build(self, instruction)
                 kinds[CONTROL[instruction.opcode].kind] += 1
-                return Block(line, tuple(steps), terminator, dict(kinds), gate)
+                warp_kinds[CONTROL[instruction.opcode].kind] += 1
+                break
             opcode = self._opcode(instruction)
             step = opcode.build(self, instruction)
             kind = opcode.kind_of(instruction)
+            self._flow.loads = loaded_bytes(instruction, kind)
+            flops += 0 if opcode.flops is None else opcode.flops(instruction)
+            warp_kinds[kind] += 1
             if opcode.warp and at == start:
                 gate = self._gate(opcode, instruction)
             if instruction.guard is None:
@@ -116,8 +132,16 @@ class Decoder:
                 guard = self.source(instruction.guard, TYPES["pred"])
                 step = guarded(step, guard, kind, negated=instruction.guard_negated)
             steps.append(step)
-        following = index + 1
-        return Block(line, tuple(steps), lambda x: following, dict(kinds), gate)
+        return Block(
+            line,
+            tuple(steps),
+            terminator,
+            dict(kinds),
+            dict(warp_kinds),
+            flops,
+            bytes_under_way(flows),
+            gate,
+        )
 
     def _enter(self, at: int) -> Instruction:
         """Makes the names of an instruction's frame current."""
@@ -142,7 +166,9 @@ class Decoder:
         """The basic block that a label begins."""
         if not isinstance(label, Label):
             raise self.error("expected a label")
-        return self._block_of[self.frame.labels[label.name]]
+        target = self._block_of[self.frame.labels[label.name]]
+        self._back_edges.append((self.next_block - 1, target))
+        return target
 
     def return_block(self) -> int | None:
         """Where `ret` goes on: after the expanded call, or None if it ends the thread."""
@@ -184,13 +210,17 @@ class Decoder:
         if not isinstance(operand, Register):
             raise self.error("the destination must be a register")
         self.check_type(operand, scalar, wider=wider)
-        return self.slots.register(self.frame, operand)
+        slot = self.slots.register(self.frame, operand)
+        self._flow.writes.add(slot)
+        return slot
 
     def source(self, operand: Operand, scalar: ScalarType, *, wider: bool = False) -> int:
         """The slot of a source operand: register, literal, special register or address."""
         if isinstance(operand, Register):
             self.check_type(operand, scalar, wider=wider)
-            return self.slots.register(self.frame, operand)
+            slot = self.slots.register(self.frame, operand)
+            self._flow.reads.add(slot)
+            return slot
         if isinstance(operand, Immediate):
             return self.slots.constant(
                 self.pattern(operand, scalar), 16 if scalar.bits == 8 else scalar.bits
@@ -272,7 +302,14 @@ class Decoder:
             raise self.error(f"'{base.name}' of type {base.type} cannot hold an address")
         if base.type.bits == 32 and space in ("", "global", "const"):
             raise self.error(f"a .{space or 'generic'} address needs 64 bits, '{base.name}' has 32")
-        return self.slots.register(self.frame, base), operand.offset
+        slot = self.slots.register(self.frame, base)
+        self._flow.reads.add(slot)
+        return slot, operand.offset
+
+
+def _go_on(to: int) -> Terminator:
+    """The end of a basic block that runs into the next one."""
+    return lambda x: to
 
 
 def guarded(step: Step, guard: int, kind: str, *, negated: bool) -> Step:

@@ -52,12 +52,16 @@ class OutOfBoundsError(SimulatorError):
     """An access that leaves every allocation, or crosses the end of one."""
 
 
+class UseAfterFreeError(OutOfBoundsError):
+    """An access to a buffer that was freed."""
+
+
 class MisalignedAccessError(SimulatorError):
     """An access whose address is not a multiple of its width."""
 
 
 class UninitializedReadError(SimulatorError):
-    """A read of shared or local memory that nothing wrote before."""
+    """A read of shared memory, or of an `empty` buffer, that nothing wrote before."""
 
 
 class RaceError(SimulatorError):

@@ -20,6 +20,7 @@ import numpy as np
 
 from prism.simulator.barriers import Barriers
 from prism.simulator.copies import Copies
+from prism.simulator.dependence import Loop
 from prism.simulator.errors import BudgetError, DeadlockError, SimulatorError
 from prism.simulator.instructions.table import Step
 from prism.simulator.memory import GlobalMemory, Window
@@ -42,12 +43,21 @@ placed its threads itself.
 
 @dataclass(frozen=True)
 class Block:
-    """A basic block. `gate` is the mask of lanes that its first instruction waits for, per warp."""
+    """
+    A basic block.
+
+    `kinds` counts the instructions without a guard, `warp_kinds` all of them; `flops` is of its
+    matrix instructions per warp and `load_bytes` what a thread has under way at most, see
+    `dependence`. `gate` is the mask of lanes that its first instruction waits for, per warp.
+    """
 
     line: int
     steps: tuple[Step, ...]
     terminator: Terminator
     kinds: dict[str, int]
+    warp_kinds: dict[str, int]
+    flops: int
+    load_bytes: int
     gate: Callable[[list[Array]], Array] | None = None
 
 
@@ -61,6 +71,7 @@ class Program:
     shared_size: int
     shared_guards: tuple[tuple[int, int], ...]
     local_size: int
+    loops: tuple[Loop, ...]
 
 
 @dataclass(frozen=True)
@@ -165,6 +176,20 @@ class Machine:
             return self.blocks * self.threads
         return int(np.count_nonzero(mask)) * (self.blocks * self.threads // mask.size)
 
+    def _warps(self, mask: Array | None) -> int:
+        """How many warps have a lane in a mask."""
+        if mask is None or mask.shape[1] == 1:
+            rows = self.blocks if mask is None else self.lanes(mask) // self.threads
+            return rows * self.warps
+        some = mask.reshape(len(mask), self.warps, 32).any(axis=2)
+        return int(np.count_nonzero(some)) * (self.blocks // len(mask))
+
+    def active_blocks(self) -> int:
+        """How many blocks have a running lane."""
+        if self.exact is None or self.exact.shape[0] == 1:
+            return self.blocks
+        return int(np.count_nonzero(self.exact.any(axis=1)))
+
     def full(self, mask: Array | None) -> Array:
         """A mask of shape (blocks, threads)."""
         return np.broadcast_to(np.True_ if mask is None else mask, self.shape)
@@ -208,6 +233,7 @@ class Machine:
         blocks = self.program.blocks
         registers = self.registers
         counts = [0] * len(blocks)
+        warp_counts = [0] * len(blocks)
         budget = self.budget
         ready = self.ready
         with np.errstate(all="ignore"):
@@ -223,9 +249,11 @@ class Machine:
                     if not active:
                         continue
                 self.exact, self.active = exact, active
+                warps = self._warps(exact) if self.meter.on else 0
                 while True:
                     block = blocks[at]
                     counts[at] += active
+                    warp_counts[at] += warps
                     budget.left -= len(block.steps) + 1
                     if budget.left < 0:
                         self._out_of_budget(block)
@@ -237,8 +265,7 @@ class Machine:
                     if ready or (merge is not None and blocks[at].gate is not None):
                         self.place(at, exact)
                         break
-        for block, lanes in zip(blocks, counts, strict=True):
-            self.meter.count(block.kinds, lanes)
+        self.meter.count_blocks(self, blocks, counts, warp_counts)
 
     def branch(self, taken: Array, target: int, otherwise: int) -> int:
         """Splits the running group by a condition, true in the lanes that go to `target`."""

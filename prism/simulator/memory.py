@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism.simulator.errors import MisalignedAccessError, OutOfBoundsError, SimulatorError
+from prism.simulator.errors import (
+    MisalignedAccessError,
+    OutOfBoundsError,
+    SimulatorError,
+    UninitializedReadError,
+    UseAfterFreeError,
+)
 from prism.simulator.types import Array
 
 if TYPE_CHECKING:
@@ -53,7 +59,9 @@ class GlobalMemory:
     """
     Device memory: allocations at multiples of 256 bytes with at least 256 unowned bytes between.
 
-    Offsets are addresses less GLOBAL_BASE. Freed memory is never used again.
+    Offsets are addresses less GLOBAL_BASE. Freed memory is never used again. `unwritten` has a 1
+    for every byte that was reserved without contents and is not written yet; None while there is
+    none.
     """
 
     def __init__(self) -> None:
@@ -62,9 +70,15 @@ class GlobalMemory:
         self.used = ALIGNMENT
         self._starts: list[int] = []
         self._ends: dict[int, int] = {}
+        self._freed: dict[int, int] = {}
+        self.unwritten: Views | None = None
 
-    def alloc(self, size: int) -> int:
-        """Reserves bytes (zeroed) and returns their offset."""
+    def alloc(self, size: int, *, unwritten: bool = False) -> int:
+        """
+        Reserves bytes (zeroed) and returns their offset.
+
+        `unwritten` bytes count as having no contents until a kernel writes them.
+        """
         offset = self.used
         self.used = -(-(offset + size) // ALIGNMENT) * ALIGNMENT + ALIGNMENT
         if self.used > MAX_ARENA:
@@ -76,14 +90,22 @@ class GlobalMemory:
                 raise SimulatorError(f"out of memory for {self.used} bytes") from None
             grown[:offset] = self.data[:offset]
             self.data, self.views = grown, views_of(grown)
+            if self.unwritten is not None:
+                states = np.zeros(len(grown), np.uint8)
+                states[:offset] = self.unwritten[1][:offset]
+                self.unwritten = views_of(states)
         insort(self._starts, offset)
         self._ends[offset] = offset + size
+        if unwritten:
+            if self.unwritten is None:
+                self.unwritten = views_of(np.zeros(len(self.data), np.uint8))
+            self.unwritten[1][offset : offset + size] = 1
         return offset
 
     def free(self, offset: int) -> None:
         """Takes an allocation back; later accesses to it are out of bounds."""
         self._starts.remove(offset)
-        del self._ends[offset]
+        self._freed[offset] = self._ends.pop(offset)
 
     def owner(self, offset: int) -> tuple[int, int] | None:
         """Start and end of the last allocation that starts at or before an offset."""
@@ -108,19 +130,59 @@ class GlobalMemory:
 
     def _locate(self, x: Machine, offset: Array, width: int, line: int) -> None:
         """Checks lane by lane; the access may touch several allocations, or be at fault."""
-        if not self._starts:
-            x.fault(OutOfBoundsError, line, f"global access of {width} bytes, nothing is allocated")
-        starts = np.array(self._starts, np.int64)
-        ends = np.array([self._ends[start] for start in self._starts], np.int64)
+        starts = np.array(self._starts or [0], np.int64)
+        ends = np.array([self._ends.get(start, 0) for start in starts], np.int64)
         owner = np.searchsorted(starts, offset, side="right") - 1
         bad = (owner < 0) | (offset + width > ends[owner])
         if bad.any():
             where = first_active(x, bad)
             place = int(np.broadcast_to(offset, x.shape)[where])
+            self._check_freed(x, place, width, line, where)
             near = self.owner(place)
             end = "" if near is None else f", an allocation ends at {hex(near[1] + GLOBAL_BASE)}"
             message = f"global access of {width} bytes at {hex((place + GLOBAL_BASE) % 2**64)}{end}"
             x.fault(OutOfBoundsError, line, message, where)
+
+    def _check_freed(
+        self, x: Machine, place: int, width: int, line: int, where: tuple[int, ...]
+    ) -> None:
+        """Says so if an access out of bounds is to memory that was freed."""
+        start = max((start for start in self._freed if start <= place), default=None)
+        if start is None or place + width > self._freed[start]:
+            return
+        x.fault(
+            UseAfterFreeError,
+            line,
+            f"global access of {width} bytes at {hex(place + GLOBAL_BASE)}, "
+            f"byte {place - start} of a buffer that was freed",
+            where,
+        )
+
+    def check_written(self, x: Machine, offset: Array, width: int, line: int) -> None:
+        """Faults if a read at arena offsets meets bytes that nothing wrote."""
+        if self.unwritten is None or not x.sanitize:
+            return
+        bad = self.unwritten[width].take(offset >> SHIFT[width]) != 0
+        if bad.any():
+            where = first_active(x, bad)
+            place = int(np.broadcast_to(offset, x.shape)[where])
+            x.fault(
+                UninitializedReadError,
+                line,
+                f"global read of {width} bytes at {hex(place + GLOBAL_BASE)}: "
+                "nothing wrote it before",
+                where,
+            )
+
+    def mark_written(self, x: Machine, offset: Array, width: int) -> None:
+        """Notes a write of the running lanes at arena offsets."""
+        if self.unwritten is None:
+            return
+        slots = offset >> SHIFT[width]
+        if x.exact is not None:
+            slots, lanes = np.broadcast_arrays(slots, x.exact)
+            slots = slots[lanes]
+        self.unwritten[width][slots.ravel()] = 0
 
 
 class Window:

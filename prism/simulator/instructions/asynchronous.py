@@ -62,13 +62,16 @@ def _copy(decoder: Decoder, instruction: Instruction, cache: str) -> Step:
 
     def start(r: list[Array], m: Array | None, x: Machine) -> None:
         to = x.shared.offsets(x, r[target], target_shift, size, line)
+        x.meter.shared(x, to, size)
         if x.shared_state is not None:
             x.shared_state.mark(x, to, size, PENDING, line)
         if x.races is not None:
             x.races.write(x, to, size, line)
         number = None if count is None else _bytes(r[count[0]], count[1], size)
         at = _source_offsets(x, r[source], source_shift, size, number, line)
-        x.copies.pending.append(Copy(size, to, at, number, x.exact, x.copies.committed, line))
+        moved = size * x.active // max(x.active_blocks(), 1)
+        copy = Copy(size, to, at, number, x.exact, x.copies.committed, line, moved)
+        x.copies.start(x, copy)
 
     return start
 
@@ -95,7 +98,8 @@ def _source_offsets(
     """Checked source offsets; lanes that read nothing may hold any address."""
     if count is None or (count.size == 1 and int(count.flat[0]) >= size):
         at = x.memory.offsets(x, address, shift, size, line)
-        x.meter.read(at, size, x.active)
+        x.meter.read(x, at, size)
+        x.memory.check_written(x, at, size, line)
         return at
     exact, active = x.exact, x.active
     whole = np.zeros(np.broadcast_shapes(address.shape, count.shape), np.int64)
@@ -109,7 +113,7 @@ def _source_offsets(
             at = x.memory.offsets(x, address, shift, 1, line)
             check_alignment(x, at, size, line, "global")
             x.memory.offsets(x, address, shift + int(amount) - 1, 1, line)
-            x.meter.read(at, int(amount), x.active)
+            x.meter.read(x, at, int(amount))
             whole = np.where(lanes, at, whole)
     finally:
         x.exact, x.active = exact, active

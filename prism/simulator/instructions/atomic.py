@@ -160,6 +160,7 @@ class _Plan:
             space, address = spaces[0]
         if space == "shared":
             offset = x.shared.offsets(x, address, shift, width, self.line)
+            x.meter.shared(x, offset, width)
             if x.shared_state is not None:
                 x.shared_state.check_read(x, offset, width, self.line)
                 x.shared_state.mark(x, offset, width, WRITTEN, self.line)
@@ -173,8 +174,10 @@ class _Plan:
                 x.memory.offsets(x, address, shift, width, self.line),
                 x.memory.views[width],
             )
-            x.meter.read(offset, width, x.active)
-            x.meter.write(offset, width, x.active)
+            x.meter.read(x, offset, width)
+            x.meter.write(x, offset, width)
+            x.memory.check_written(x, offset, width, self.line)
+            x.memory.mark_written(x, offset, width)
         lanes = x.full(x.exact)
         slots = np.broadcast_to(offset >> SHIFT[width], x.shape)[lanes]
         parts = [np.broadcast_to(value, x.shape)[lanes] for value in values]

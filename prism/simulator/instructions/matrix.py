@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -76,6 +77,7 @@ def _row_offsets(x: Machine, address: Array, shift: int, count: int, line: int, 
         x.exact = addressing if exact is None else addressing & exact
     try:
         offset = x.shared.offsets(x, wide, shift, 16, line)
+        x.meter.shared(x, offset, 16)
         use(x, offset)
     finally:
         x.exact = exact
@@ -312,9 +314,20 @@ def _add_f16(x: Machine, product: Array, c: list[Array]) -> list[Array]:
     return out
 
 
+def matrix_flops(instruction: Instruction) -> int:
+    """Two for each multiply-add of a shape such as m16n8k16."""
+    for word in instruction.modifiers:
+        found = _SHAPE.fullmatch(word)
+        if found is not None:
+            return 2 * int(found[1]) * int(found[2]) * int(found[3])
+    return 0
+
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+
 OPCODES: tuple[Opcode, ...] = (
     Opcode("ldmatrix", "ldmatrix", _ldmatrix, warp=True),
     Opcode("stmatrix", "stmatrix", _stmatrix, warp=True),
     Opcode("movmatrix", "movmatrix", _movmatrix, warp=True),
-    Opcode("mma", "mma", _mma, warp=True),
+    Opcode("mma", "mma", _mma, warp=True, flops=matrix_flops),
 )

@@ -53,6 +53,7 @@ class Opcode:
 
     `kind` is how the meter counts it. `warp` marks instructions that wait for other lanes of the
     warp; `members` gives the operand with the mask of lanes to wait for (None: all 32).
+    `flops` counts the arithmetic of a matrix instruction, for a whole warp.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Opcode:
     build: Callable[[Decoder, Instruction], Step]
     warp: bool = False
     members: Callable[[Decoder, Instruction], int | None] | None = None
+    flops: Callable[[Instruction], int] | None = None
 
     def kind_of(self, instruction: Instruction) -> str:
         return self.kind if isinstance(self.kind, str) else self.kind(instruction)
