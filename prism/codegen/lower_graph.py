@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from prism.codegen.block_builder import BlockBuilder
 from prism.codegen.errors import CannotLower
 from prism.codegen.graph_point import GraphPoint, shared_pitch
+from prism.codegen.known_ops import check_known
 from prism.codegen.operand_sizes import OperandSizes
 from prism.codegen.scalar_regions import expression_of, scalar_region
 from prism.dialects.kernel import GraphDefOp
@@ -82,6 +83,7 @@ def lower_graph(
     for a graph or a parameter that has no lowering; `prism.codegen.limits` checks a target's
     limits.
     """
+    check_known(graph)
     return _GraphLowering(GraphPoint(graph, sizes, params)).run(name, target)
 
 

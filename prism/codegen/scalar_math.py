@@ -51,6 +51,14 @@ def _tanh(build: ScalarBuilder, x: SSAValue) -> SSAValue:
     return build.op(arith.SubfOp(one, ratio))
 
 
+def _gelu_tanh(build: ScalarBuilder, x: SSAValue) -> SSAValue:
+    """x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3), for 1 + tanh(u) = 2 sigmoid(2 u)."""
+    square = build.op(arith.MulfOp(x, x))
+    cubic = build.op(arith.MulfOp(square, build.constant(2 * 0.044715 * math.sqrt(2 / math.pi))))
+    factor = build.op(arith.AddfOp(cubic, build.constant(2 * math.sqrt(2 / math.pi))))
+    return build.op(arith.MulfOp(x, _sigmoid(build, build.op(arith.MulfOp(x, factor)))))
+
+
 OPERATOR_RULES: Mapping[str, Rule] = {
     "neg": lambda b, x, _: b.op(arith.NegfOp(x[0])),
     "exp": lambda b, x, _: b.op(math_dialect.ExpOp(x[0])),
@@ -69,6 +77,12 @@ OPERATOR_RULES: Mapping[str, Rule] = {
     "mul": lambda b, x, _: b.op(arith.MulfOp(x[0], x[1])),
     "div": lambda b, x, _: b.op(arith.DivfOp(x[0], x[1])),
     "maximum": lambda b, x, _: b.op(arith.MaximumfOp(x[0], x[1])),
+    # min(x, c) = -max(-x, -c)
+    "at_least": lambda b, x, c: b.op(arith.MaximumfOp(x[0], b.constant(c))),
+    "at_most": lambda b, x, c: b.op(
+        arith.NegfOp(b.op(arith.MaximumfOp(b.op(arith.NegfOp(x[0])), b.constant(-c))))
+    ),
+    "gelu_tanh": lambda b, x, _: _gelu_tanh(b, x[0]),
     "scale": lambda b, x, c: b.op(arith.MulfOp(x[0], b.constant(c))),
     "shift": lambda b, x, c: b.op(arith.AddfOp(x[0], b.constant(c))),
 }

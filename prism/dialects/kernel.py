@@ -41,7 +41,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from prism.dialects.operator_op import OperatorOp, make_operator_op
 from prism.dialects.operators import OPERATORS
-from prism.dialects.shapes import OPERAND_NAMES, Shape, result_shape
+from prism.dialects.shapes import Shape, result_shape
 from prism.dialects.sym import (
     GRID_AXES,
     LOOP_AXES,
@@ -71,27 +71,25 @@ class KernelOperatorOp(OperatorOp):
     """An operator on whole tensors; operands and result have one element type."""
 
     def verify_types(self) -> None:
-        shapes = [self._tensor(self._operand_name(i), v) for i, v in enumerate(self.inputs)]
-        expected = result_shape(self.operator, shapes, self.dim_value)
+        operator = self.operator
+        names = [f"operand {operator.operand_name(i)}" for i in range(len(self.inputs))]
+        shapes = [self._tensor(name, v) for name, v in zip(names, self.inputs, strict=True)]
+        expected = result_shape(operator, shapes, self.attribute_values)
         found = self._tensor("result", self.result)
         if found != expected:
             raise VerifyException(
                 f"result: expected shape {shape_text(expected)}, found {shape_text(found)}"
             )
-        names = [self._operand_name(i) for i in range(len(self.inputs))]
         element_types = [_element_type(value) for value in (*self.inputs, self.result)]
         for name, element_type in zip((*names, "result"), element_types, strict=True):
             if not isinstance(element_type, ELEMENT_TYPES):
                 raise VerifyException(
                     f"{name}: expected element type f16, bf16 or f32, found {element_type}"
                 )
-            if element_type != element_types[0]:
+            if element_type != element_types[0] and not (operator.casts and name == "result"):
                 raise VerifyException(
                     f"{name}: expected element type {element_types[0]}, found {element_type}"
                 )
-
-    def _operand_name(self, index: int) -> str:
-        return f"operand {OPERAND_NAMES[self.operator.arity][index]}"
 
     @staticmethod
     def _tensor(name: str, value: SSAValue) -> Shape:
@@ -206,7 +204,8 @@ class GraphDefOp(IRDLOperation):
         return tuple(axis.data for axis in self.loops)
 
     def verify_(self) -> None:
-        from prism.dialects.threadblock import YieldOp, check_scopes
+        from prism.dialects.scopes import check_scopes
+        from prism.dialects.threadblock import YieldOp
 
         for what, axes, known in (
             ("grid", self.grid_axes, GRID_AXES),

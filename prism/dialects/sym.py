@@ -42,6 +42,13 @@ def is_axis_parameter(name: str) -> bool:
     return name.startswith(("grid.", "loop."))
 
 
+SPLIT = "split."
+"""
+How the names of sizes begin that are the block count of a grid axis over which an output has a new
+dim: free parameters of a candidate, not of its workload.
+"""
+
+
 @irdl_attr_definition
 class ExprAttr(Data[SymExpr]):
     """A symbolic size. Syntax: `#sym.expr<n / (grid.x * loop.i)>`."""
@@ -149,9 +156,13 @@ class AxisMap:
 
     An entry is a dim (concrete) or, per dim of the tensor, the name of the Boolean variable that
     says whether the axis cuts that dim (symbolic; the paper's m_{T,d,p}).
+
+    `new_axis` is the axis of an omap whose index is a new leading dim of the output; it has no entry,
+    and the dims of the other entries are those of the tile.
     """
 
     entries: tuple[tuple[str, int | tuple[str, ...]], ...]
+    new_axis: str | None = None
 
     @property
     def concrete(self) -> bool:
@@ -172,7 +183,8 @@ class AxisMap:
         def text(entry: int | tuple[str, ...]) -> str:
             return str(entry) if isinstance(entry, int) else f"[{', '.join(entry)}]"
 
-        return "{" + ", ".join(f"{axis} = {text(entry)}" for axis, entry in self.entries) + "}"
+        new = [] if self.new_axis is None else [f"{self.new_axis} = new"]
+        return "{" + ", ".join([*new, *(f"{axis} = {text(e)}" for axis, e in self.entries)]) + "}"
 
 
 @irdl_attr_definition
@@ -180,20 +192,22 @@ class MapAttr(Data[AxisMap]):
     """
     An imap, fmap or omap.
 
-    Syntax: `#sym.map<{x = 1, i = 0}>`, or with Boolean variables `#sym.map<{x = [m0, m1]}>`.
+    Syntax: `#sym.map<{x = 1, i = 0}>`, or with Boolean variables `#sym.map<{x = [m0, m1]}>`; in an
+    omap `{x = new}` for an axis whose index is a new leading dim.
     """
 
     name = "sym.map"
 
     @classmethod
-    def of(cls, entries: Mapping[str, int | Sequence[str]]) -> MapAttr:
+    def of(cls, entries: Mapping[str, int | Sequence[str]], new: str | None = None) -> MapAttr:
         """The map of a dictionary from axes to dims or to Boolean variables."""
         return cls(
             AxisMap(
                 tuple(
                     (axis, entry if isinstance(entry, int) else tuple(entry))
                     for axis, entry in entries.items()
-                )
+                ),
+                new,
             )
         )
 
@@ -212,6 +226,11 @@ class MapAttr(Data[AxisMap]):
         """The Boolean variables of each axis, one per dim, of a symbolic map."""
         return self.data.variables
 
+    @property
+    def new_axis(self) -> str | None:
+        """The axis whose index is a new leading dim, of an omap, else None."""
+        return self.data.new_axis
+
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> AxisMap:
         with parser.in_angle_brackets():
@@ -222,10 +241,11 @@ class MapAttr(Data[AxisMap]):
 
 
 def parse_map(parser: AttrParser) -> AxisMap:
-    """Parses `{x = 1, i = [m2, m3]}`."""
+    """Parses `{x = 1, i = [m2, m3]}`, in which one entry may be `new`."""
     seen: set[str] = set()
+    new: list[str] = []
 
-    def entry() -> tuple[str, int | tuple[str, ...]]:
+    def entry() -> tuple[str, int | tuple[str, ...]] | None:
         start = parser.pos
         axis = parser.parse_identifier(context_msg=": the name of an axis")
         if axis not in GRID_AXES and axis not in LOOP_AXES:
@@ -237,6 +257,11 @@ def parse_map(parser: AttrParser) -> AxisMap:
             parser.raise_error(f"axis '{axis}' occurs twice in a map", start, parser.pos)
         seen.add(axis)
         parser.parse_punctuation("=")
+        if parser.parse_optional_keyword("new"):
+            if new:
+                parser.raise_error("a map has at most one new dim", start, parser.pos)
+            new.append(axis)
+            return None
         dim = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
         if dim is not None:
             return axis, dim
@@ -244,7 +269,8 @@ def parse_map(parser: AttrParser) -> AxisMap:
             parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier)
         )
 
-    return AxisMap(tuple(parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry)))
+    entries = parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry)
+    return AxisMap(tuple(e for e in entries if e is not None), new[0] if new else None)
 
 
 @dataclass(frozen=True, slots=True)

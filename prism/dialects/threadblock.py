@@ -9,171 +9,54 @@ holds the whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import ArrayAttr, Float32Type, StringAttr, f32
+from xdsl.dialects.builtin import Float32Type, StringAttr
 from xdsl.dialects.utils import AbstractYieldOperation
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_attr_definition,
     irdl_op_definition,
     lazy_traits_def,
     operand_def,
+    opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from prism.dialects.kernel import GraphDefOp
-from prism.dialects.layouts import PARTIAL, REPL, layout_name, result_layout
+from prism.dialects.layouts import (
+    PARTIAL,
+    PARTIAL_EXP,
+    PARTIAL_MAX,
+    REPL,
+    cut_dim,
+    layout_name,
+    result_layout,
+)
 from prism.dialects.operator_op import OperatorOp, make_operator_op
 from prism.dialects.operators import OPERATORS
-from prism.dialects.shapes import ONE, OPERAND_NAMES, result_shape
+from prism.dialects.shapes import result_shape
 from prism.dialects.sym import (
-    GRID_AXES,
-    LOOP_AXES,
+    SPLIT,
     AxisMap,
     MapAttr,
-    ShapeAttr,
     as_tensor,
     axis_parameter,
-    is_axis_parameter,
     parse_map,
     shape_of,
     shape_text,
 )
 from prism.dialects.sym_expr import SymExpr
-from prism.dialects.sym_syntax import parse_expr
+from prism.dialects.tile_type import OwedAttr, TileType, cut_shape
 
-
-@irdl_attr_definition
-class TileType(ParametrizedAttribute, TypeAttribute):
-    """
-    A family of tiles, one per index of the axes: the shape of a tile, its element type, and the
-    axes over which the sum of the tiles is still owed.
-
-    Syntax: `!threadblock.tile<[n, d / grid.x], f32, partial [i]>`.
-    """
-
-    name = "threadblock.tile"
-
-    shape: ShapeAttr
-    element_type: Attribute
-    owed: ArrayAttr[StringAttr]
-
-    def __init__(
-        self, shape: Sequence[SymExpr], element_type: Attribute = f32, partial: Sequence[str] = ()
-    ) -> None:
-        super().__init__(
-            ShapeAttr(tuple(shape)), element_type, ArrayAttr([StringAttr(axis) for axis in partial])
-        )
-
-    @property
-    def dims(self) -> tuple[SymExpr, ...]:
-        """The size of a tile in each dim."""
-        return self.shape.data
-
-    @property
-    def partial(self) -> tuple[str, ...]:
-        """The axes over which a sum is owed, in order."""
-        return tuple(axis.data for axis in self.owed)
-
-    @property
-    def symbolic(self) -> bool:
-        """Whether the tile's shape depends on Boolean map variables."""
-        return any("^" in name for dim in self.dims for name in dim.symbols())
-
-    @property
-    def whole(self) -> tuple[SymExpr, ...]:
-        """The shape of the whole tensor that the tiles make up."""
-        return tuple(dim.with_ones(is_axis_parameter) for dim in self.dims)
-
-    def layout(self, axis: str) -> int:
-        """The layout on one axis: the dim that it cuts, `REPL` or `PARTIAL`."""
-        if axis in self.partial:
-            return PARTIAL
-        parameter = axis_parameter(axis)
-        cut = [d for d, dim in enumerate(self.dims) if parameter in dim.symbols()]
-        return cut[0] if cut else REPL
-
-    def verify(self) -> None:
-        parameters = [
-            name for dim in self.dims for name in filter(is_axis_parameter, dim.symbols())
-        ]
-        for name in parameters:
-            if parameters.count(name) > 1 and "^" not in name:
-                raise VerifyException(
-                    f"tile {shape_text(self.dims)}: expected {name} to cut at most one dim"
-                )
-        for axis in self.partial:
-            if axis not in GRID_AXES and axis not in LOOP_AXES:
-                raise VerifyException(f"partial: expected the name of an axis, found {axis}")
-            if axis_parameter(axis) in parameters:
-                raise VerifyException(f"axis {axis}: expected a cut or a sum owed, found both")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            shape = parser.parse_comma_separated_list(
-                parser.Delimiter.SQUARE, lambda: parse_expr(parser)
-            )
-            parser.parse_punctuation(",")
-            element_type = parser.parse_type()
-            partial: list[str] = []
-            if parser.parse_optional_punctuation(","):
-                parser.parse_keyword("partial")
-                partial = parser.parse_comma_separated_list(
-                    parser.Delimiter.SQUARE, parser.parse_identifier
-                )
-        return (
-            ShapeAttr(tuple(shape)),
-            element_type,
-            ArrayAttr([StringAttr(axis) for axis in partial]),
-        )
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(f"{shape_text(self.dims)}, ")
-            printer.print_attribute(self.element_type)
-            if self.partial:
-                printer.print_string(f", partial [{', '.join(self.partial)}]")
-
-
-def cut_shape(shape: Sequence[SymExpr], cuts: AxisMap) -> tuple[SymExpr, ...]:
-    """
-    The shape of a tile of a tensor under a map: each dim divided by the axes that cut it, an axis
-    with a Boolean variable to the power of that variable.
-
-    Raises VerifyException if an entry does not fit the tensor's rank or cuts a dim of size 1.
-    """
-    dims = list(shape)
-    for axis, entry in cuts.entries:
-        parameter = axis_parameter(axis)
-        if isinstance(entry, int):
-            if entry >= len(dims):
-                raise VerifyException(
-                    f"axis {axis}: expected a dim of {shape_text(shape)}, found {entry}"
-                )
-            if shape[entry] == ONE:
-                raise VerifyException(
-                    f"axis {axis}: expected a dim of size other than 1 of {shape_text(shape)}, "
-                    f"found {entry}"
-                )
-            dims[entry] /= SymExpr.symbol(parameter)
-        elif len(entry) != len(dims):
-            raise VerifyException(
-                f"axis {axis}: expected {len(dims)} Boolean variables, one per dim of "
-                f"{shape_text(shape)}, found {len(entry)}"
-            )
-        else:
-            for dim, variable in enumerate(entry):
-                if shape[dim] != ONE:
-                    dims[dim] /= SymExpr.symbol(f"{parameter}^{variable}")
-    return tuple(dims)
+_OWED = (PARTIAL, PARTIAL_MAX, PARTIAL_EXP)
+"""The layouts of an axis that an output may write as a new dim."""
 
 
 def _tile(name: str, value: SSAValue) -> TileType:
@@ -195,31 +78,6 @@ def graph_axes(op: Operation) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return graph.grid_axes, graph.loop_axes
 
 
-def check_scopes(graph: GraphDefOp) -> None:
-    """
-    Checks that no op of a loop's body uses what exists only after that loop.
-
-    The layout table alone would let a tile that a loop cuts meet an accumulated one, which would
-    take a second pass over the loop. Raises VerifyException naming the operand.
-    """
-    after: dict[SSAValue, frozenset[str]] = {}
-    for op in graph.body.block.ops:
-        tiles = [(v, v.type) for v in op.operands if isinstance(v.type, TileType)]
-        axes = frozenset[str]().union(*(after.get(value, ()) for value, _ in tiles))
-        for value, tile in tiles:
-            for axis in sorted(axes):
-                if not tile.symbolic and tile.layout(axis) != REPL:
-                    raise VerifyException(
-                        f"operand %{value.name_hint or '?'} of {op.name}: expected a value from "
-                        f"after the loop over {axis}, as another operand is; found layout "
-                        f"{layout_name(tile.layout(axis))}"
-                    )
-        if isinstance(op, AccumOp):
-            axes |= {op.axis.data}
-        for result in op.results:
-            after[result] = axes
-
-
 def _check_axes(what: str, entries: AxisMap, axes: Sequence[str]) -> None:
     for axis, _ in entries.entries:
         if axis not in axes:
@@ -232,24 +90,25 @@ class TileOperatorOp(OperatorOp):
     """An operator on tiles, typed on each axis by the layout table; it computes in f32."""
 
     def verify_types(self) -> None:
-        names = [f"operand {name}" for name in OPERAND_NAMES[self.operator.arity]]
+        operator, given = self.operator, self.attribute_values
+        names = [f"operand {operator.operand_name(i)}" for i in range(len(self.inputs))]
         tiles = [_tile(name, value) for name, value in zip(names, self.inputs, strict=True)]
         found = _tile("result", self.result)
         if not isinstance(found.element_type, Float32Type):
             raise VerifyException(f"result: expected element type f32, found {found.element_type}")
-        if any(tile.symbolic for tile in (*tiles, found)):
-            self._verify_symbolic(tiles, found)
-            return
-        whole = result_shape(self.operator, [tile.whole for tile in tiles], self.dim_value)
+        shapes = [tile.whole for tile in tiles]
+        whole = result_shape(operator, shapes, given)
         if found.whole != whole:
             raise VerifyException(
                 f"result: expected tiles of {shape_text(whole)}, found of {shape_text(found.whole)}"
             )
-        ones = [[dim == ONE for dim in tile.whole] for tile in tiles]
+        if any(tile.symbolic for tile in (*tiles, found)):
+            return
+        ones = [tile.ones for tile in tiles]
         grid, loops = graph_axes(self)
         for axis in (*grid, *loops):
             layouts = [tile.layout(axis) for tile in tiles]
-            expected = result_layout(self.operator, layouts, ones, self.dim_value)
+            expected = result_layout(operator, layouts, ones, given, shapes)
             if expected is None:
                 operands = ", ".join(
                     f"{name} {layout_name(layout)}"
@@ -267,14 +126,6 @@ class TileOperatorOp(OperatorOp):
                 f"result: expected tile {shape_text(shape)}, found {shape_text(found.dims)}"
             )
 
-    def _verify_symbolic(self, tiles: Sequence[TileType], found: TileType) -> None:
-        """With symbolic maps the cuts are unknown: whole shapes must fit."""
-        whole = result_shape(self.operator, [tile.whole for tile in tiles], self.dim_value)
-        if found.whole != whole:
-            raise VerifyException(
-                f"result: expected tiles of {shape_text(whole)}, found of {shape_text(found.whole)}"
-            )
-
 
 def result_shape_of_tiles(
     whole: Sequence[SymExpr], layouts: Sequence[tuple[str, int]]
@@ -282,8 +133,9 @@ def result_shape_of_tiles(
     """The shape of a tile of a whole shape under the layouts of the axes."""
     dims = list(whole)
     for axis, layout in layouts:
-        if layout >= 0:
-            dims[layout] /= SymExpr.symbol(axis_parameter(axis))
+        dim = cut_dim(layout)
+        if dim is not None:
+            dims[dim] /= SymExpr.symbol(axis_parameter(axis))
     return tuple(dims)
 
 
@@ -334,6 +186,9 @@ class InputOp(IRDLOperation):
         grid, loops = graph_axes(self)
         _check_axes("imap", self.imap.data, grid)
         _check_axes("fmap", self.fmap.data, loops)
+        for what, entries in (("imap", self.imap), ("fmap", self.fmap)):
+            if entries.new_axis is not None:
+                raise VerifyException(f"{what}: expected dims of the tensor, found a new dim")
         cut_dims = list(self.imap.cuts.values())
         if len(set(cut_dims)) != len(cut_dims):
             raise VerifyException(
@@ -363,64 +218,129 @@ class InputOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_ssa_value(self.tensor)
         printer.print_string(f" imap {self.imap.data} fmap {self.fmap.data}")
-        _print_tail(printer, self, self.tensor.type, self.result.type)
+        _print_tail(printer, self, [self.tensor.type], self.result.type)
 
 
 @irdl_op_definition
 class AccumOp(IRDLOperation):
     """
-    Sums tiles over a loop axis; its result is whole on that axis and exists after the loop.
+    Folds tiles over a loop axis; its result is whole on that axis and exists after the loop.
 
-    Syntax: `%a = threadblock.accum %t over i : T -> T`.
+    Kinds: `sum`, the default; `max`; and `rescaled`, the sum of t_i exp(m_i - M) with M the maximum
+    of the tiles m_i, where an iteration of m_i = -inf below M counts 0, and M = -inf gives NaN.
+
+    Syntax: `%a = threadblock.accum %t over i : T -> T`, `.. over i kind max : T -> T`,
+    `.. over i rescaled %m : T, M -> T`.
     """
 
     name = "threadblock.accum"
 
     tile = operand_def(TileType)
+    maximum = opt_operand_def(TileType)
     axis = prop_def(StringAttr)
+    kind = opt_prop_def(StringAttr)
     result = result_def(TileType)
+
+    LAYOUTS: ClassVar[dict[str, int]] = {
+        "sum": PARTIAL,
+        "max": PARTIAL_MAX,
+        "rescaled": PARTIAL_EXP,
+    }
+    """Per kind the layout of the tiles on the loop axis."""
 
     traits = lazy_traits_def(lambda: (Pure(), HasParent(GraphDefOp)))
 
     def __init__(
-        self, tile: SSAValue | Operation, axis: str, result_type: Attribute | None = None
+        self,
+        tile: SSAValue | Operation,
+        axis: str,
+        result_type: Attribute | None = None,
+        *,
+        kind: str = "sum",
+        maximum: SSAValue | Operation | None = None,
     ) -> None:
         tile = SSAValue.get(tile)
+        kind = "rescaled" if maximum is not None else kind
         if result_type is None:
-            source = _tile("operand tile", tile)
-            result_type = TileType(source.dims, f32, [a for a in source.partial if a != axis])
+            result_type = _tile("operand tile", tile).without(axis)
         super().__init__(
-            operands=[tile], result_types=[result_type], properties={"axis": StringAttr(axis)}
+            operands=[tile, [] if maximum is None else [SSAValue.get(maximum)]],
+            result_types=[result_type],
+            properties={
+                "axis": StringAttr(axis),
+                "kind": None if kind == "sum" else StringAttr(kind),
+            },
         )
 
+    @property
+    def kind_value(self) -> str:
+        """`sum`, `max` or `rescaled`."""
+        return "sum" if self.kind is None else self.kind.data
+
     def verify_(self) -> None:
-        axis = self.axis.data
+        axis, kind = self.axis.data, self.kind_value
         _, loops = graph_axes(self)
         if axis not in loops:
             raise VerifyException(
                 f"axis: expected a loop axis of [{', '.join(loops)}] of the graph, found {axis}"
             )
+        if kind not in self.LAYOUTS:
+            raise VerifyException(f"kind: expected sum, max or rescaled, found {kind}")
+        if (self.maximum is None) == (kind == "rescaled"):
+            expected = "expected" if self.maximum is None else "unexpected"
+            raise VerifyException(f"{expected} a maximum: `rescaled %m`")
         tile = _tile("operand tile", self.tile)
         if tile.symbolic:
             return
-        if tile.layout(axis) != PARTIAL:
+        if tile.layout(axis) != self.LAYOUTS[kind]:
             raise VerifyException(
-                f"operand tile: expected layout partial on axis {axis}, "
+                f"operand tile: expected layout {layout_name(self.LAYOUTS[kind])} on axis {axis}, "
                 f"found {layout_name(tile.layout(axis))}"
             )
-        expected = TileType(tile.dims, f32, [a for a in tile.partial if a != axis])
-        _expect("result", expected, self.result.type)
+        if self.maximum is not None:
+            self._verify_maximum(tile, _tile("operand maximum", self.maximum))
+        _expect("result", tile.without(axis), self.result.type)
+
+    def _verify_maximum(self, tile: TileType, maximum: TileType) -> None:
+        """The maximum meets the tile on every axis as a factor does, or corrects it there too."""
+        mul = OPERATORS["mul"]
+        if result_shape(mul, [tile.whole, maximum.whole]) != tile.whole:
+            raise VerifyException(
+                f"operand maximum: expected to broadcast into {shape_text(tile.whole)}, "
+                f"found {shape_text(maximum.whole)}"
+            )
+        grid, loops = graph_axes(self)
+        for axis in (*grid, *loops):
+            layouts = [tile.layout(axis), maximum.layout(axis)]
+            if layouts == [PARTIAL_EXP, PARTIAL_MAX]:
+                continue
+            rescales = axis == self.axis.data
+            if rescales or result_layout(mul, layouts, [tile.ones, maximum.ones]) != layouts[0]:
+                raise VerifyException(
+                    f"operand maximum: expected a maximum that fits layout "
+                    f"{layout_name(layouts[0])} of the tile on axis {axis}, "
+                    f"found layout {layout_name(layouts[1])}"
+                )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         operand = parser.parse_unresolved_operand()
         parser.parse_keyword("over")
         axis = parser.parse_identifier()
+        kind, maximum = "sum", None
+        if parser.parse_optional_keyword("kind"):
+            kind = parser.parse_identifier(context_msg=": the kind of an accum")
+        elif parser.parse_optional_keyword("rescaled"):
+            kind, maximum = "rescaled", parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         tile = parser.resolve_operand(operand, parser.parse_type())
+        resolved = None
+        if maximum is not None:
+            parser.parse_punctuation(",")
+            resolved = parser.resolve_operand(maximum, parser.parse_type())
         parser.parse_punctuation("->")
-        op = cls(tile, axis, parser.parse_type())
+        op = cls(tile, axis, parser.parse_type(), kind=kind, maximum=resolved)
         op.attributes |= attributes
         return op
 
@@ -428,13 +348,22 @@ class AccumOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_ssa_value(self.tile)
         printer.print_string(f" over {self.axis.data}")
-        _print_tail(printer, self, self.tile.type, self.result.type)
+        if self.maximum is not None:
+            printer.print_string(" rescaled ")
+            printer.print_ssa_value(self.maximum)
+        elif self.kind is not None:
+            printer.print_string(f" kind {self.kind.data}")
+        _print_tail(printer, self, list(self.operand_types), self.result.type)
 
 
 @irdl_op_definition
 class OutputOp(IRDLOperation):
     """
     Writes tiles to a whole tensor: `omap` says which dim of it each grid axis cuts.
+
+    With an axis x of `new` the tensor has a new leading dim, as large as there are blocks along x,
+    and the tiles that block k writes are its row k: what is owed over x is left to a later graph.
+    The size of that dim is a parameter that begins with `split.`.
 
     Syntax: `%o = threadblock.output %t omap {x = 1} : !threadblock.tile<..> -> T`.
     """
@@ -455,6 +384,9 @@ class OutputOp(IRDLOperation):
         tile = _tile("operand tile", self.tile)
         grid, loops = graph_axes(self)
         _check_axes("omap", self.omap.data, grid)
+        new = self.omap.new_axis
+        if new is not None:
+            shape = self._without_new(new, grid, shape)
         if tile.whole != shape:
             raise VerifyException(
                 f"operand tile: expected tiles of {shape_text(shape)}, "
@@ -464,12 +396,37 @@ class OutputOp(IRDLOperation):
             return
         cuts = self.omap.cuts
         for axis in (*grid, *loops):
+            if axis == new:
+                if tile.layout(axis) not in _OWED:
+                    raise VerifyException(
+                        f"operand tile: expected layout {', '.join(map(layout_name, _OWED))} on "
+                        f"axis {axis} for a new dim, found {layout_name(tile.layout(axis))}"
+                    )
+                continue
             expected = cuts.get(axis, REPL)
             if tile.layout(axis) != expected:
                 raise VerifyException(
                     f"operand tile: expected layout {layout_name(expected)} on axis {axis} by the "
                     f"omap, found {layout_name(tile.layout(axis))}"
                 )
+
+    def _without_new(
+        self, new: str, grid: Sequence[str], shape: Sequence[SymExpr]
+    ) -> tuple[SymExpr, ...]:
+        """The result's shape without its new leading dim."""
+        if new not in grid:
+            raise VerifyException(
+                f"omap: expected a grid axis of [{', '.join(grid)}] for a new dim, found {new}"
+            )
+        if new in dict(self.omap.data.entries):
+            raise VerifyException(f"omap: axis {new} has a new dim, expected no other entry of it")
+        name = shape[0].as_symbol() if shape else None
+        if name is None or not name.startswith(SPLIT):
+            raise VerifyException(
+                f"result: expected a leading size that is a parameter {SPLIT}NAME, as large as "
+                f"axis {new}, found {shape_text(shape)}"
+            )
+        return tuple(shape[1:])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -488,14 +445,16 @@ class OutputOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_ssa_value(self.tile)
         printer.print_string(f" omap {self.omap.data}")
-        _print_tail(printer, self, self.tile.type, self.result.type)
+        _print_tail(printer, self, [self.tile.type], self.result.type)
 
 
-def _print_tail(printer: Printer, op: Operation, source: Attribute, result: Attribute) -> None:
+def _print_tail(
+    printer: Printer, op: Operation, sources: Sequence[Attribute], result: Attribute
+) -> None:
     if op.attributes:
         printer.print_op_attributes(op.attributes)
     printer.print_string(" : ")
-    printer.print_attribute(source)
+    printer.print_list(sources, printer.print_attribute)
     printer.print_string(" -> ")
     printer.print_attribute(result)
 
@@ -510,5 +469,5 @@ class YieldOp(AbstractYieldOperation[Attribute]):
 
 
 Threadblock = Dialect(
-    "threadblock", [*OPS.values(), InputOp, AccumOp, OutputOp, YieldOp], [TileType]
+    "threadblock", [*OPS.values(), InputOp, AccumOp, OutputOp, YieldOp], [TileType, OwedAttr]
 )

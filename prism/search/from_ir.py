@@ -141,8 +141,12 @@ class _GraphReader:
                     self.append(op, INPUT, (), self.inputs[op.tensor], shape_of(op.tensor.type))
                     self.read_map(op.imap.data, grid)
                     self.read_map(op.fmap.data, loops)
+                case AccumOp() if op.kind_value != "sum":
+                    raise UnsupportedError(f"the search does not know {op.name} {op.kind_value}")
                 case AccumOp():
                     self.append(op, ACCUM, (op.tile,), op.axis.data, _whole(op.tile))
+                case OutputOp() if op.omap.new_axis is not None:
+                    raise UnsupportedError(f"the search does not know new dims of {op.name}")
                 case OutputOp():
                     index = self.outputs.get(op.result)
                     if index is None:

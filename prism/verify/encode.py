@@ -227,6 +227,8 @@ class _Encoder:
         return term
 
     def _accum(self, op: threadblock.AccumOp, graph: _Graph) -> int:
+        if op.kind_value != "sum":
+            raise UnsupportedError(f"{op_name(op)}: kind {op.kind_value} is not known yet")
         name = op.axis.data
         self._known_axes(op, {name: 0}, graph.loops, "loop")
         axis, term = graph.axis(name), self.values[op.tile]
@@ -242,6 +244,8 @@ class _Encoder:
     def _output(self, op: threadblock.OutputOp, graph: _Graph) -> int:
         if not op.omap.concrete:
             raise UnsupportedError(f"{op_name(op)}: the omap is symbolic: instantiate it first")
+        if op.omap.new_axis is not None:
+            raise UnsupportedError(f"{op_name(op)}: a new dim is not known yet")
         term, omap = self.values[op.tile], op.omap.cuts
         rank = len(self.table.shape(term))
         self._known_axes(op, omap, graph.grid, "grid")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from itertools import product
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,13 @@ from xdsl.ir import Operation, SSAValue
 from prism.dialects import threadblock
 from prism.dialects.kernel import GraphDefOp
 from prism.dialects.operator_op import OperatorOp
+from prism.dialects.operators import Kind
+from prism.dialects.shapes import ONE, Shape, kept_dims
 from prism.dialects.sym import shape_of
 from prism.dialects.sym_expr import SymExpr
 from prism.errors import PrismError
 from prism.verify.encode import op_name
-
-Array: TypeAlias = NDArray[np.float64]
+from prism.verify.operator_values import OPERATOR_VALUES, Array, Values
 
 Indices = Mapping[str, int]
 """An index per axis."""
@@ -94,6 +95,7 @@ def _evaluate(
                     operands = [values[value] for value in op.inputs]
                     values[op.result] = _apply(op, operands, sizes)
                 case GraphDefOp():
+                    sizes = _with_new_dims(op, sizes, counts)
                     tensors = [values[value] for value in op.inputs]
                     results = _Execution(op, tensors, sizes, counts).run()
                     values.update(zip(op.results_, results, strict=True))
@@ -104,9 +106,30 @@ def _evaluate(
     raise EvaluationError(f"@{func_op.sym_name.data}: expected func.return as its last op")
 
 
+def _with_new_dims(
+    graph: GraphDefOp, sizes: Mapping[str, int], counts: Mapping[str, int]
+) -> Mapping[str, int]:
+    """The sizes with those of new leading dims of a graph's outputs: the counts of their axes."""
+    found = dict(sizes)
+    for op in graph.body.block.ops:
+        if not isinstance(op, threadblock.OutputOp) or (axis := op.omap.new_axis) is None:
+            continue
+        name = str(shape_of(op.result.type)[0])
+        if found.setdefault(name, counts.get(axis, 1)) != counts.get(axis, 1):
+            raise EvaluationError(f"the size {name} is that of several axes, which differ")
+    return found
+
+
 def shape_at(value: SSAValue, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of a tensor at the sizes of the parameters. Raises EvaluationError if unbound."""
-    return tuple(int(_at(size, sizes)) for size in shape_of(value.type))
+    return tuple(_size(size, sizes) for size in shape_of(value.type))
+
+
+def _size(size: SymExpr, sizes: Mapping[str, int]) -> int:
+    value = _at(size, sizes)
+    if value.denominator != 1:
+        raise EvaluationError(f"the size {size} is {value}: expected an integer")
+    return int(value)
 
 
 def _at(expression: SymExpr, sizes: Mapping[str, int]) -> Fraction:
@@ -116,61 +139,42 @@ def _at(expression: SymExpr, sizes: Mapping[str, int]) -> Fraction:
         raise EvaluationError(f"the size {error.args[0]} is not bound") from error
 
 
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-_UNARY: dict[str, Callable[[Array], Array]] = {
-    "neg": np.negative,
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "square": np.square,
-    "reciprocal": lambda x: 1 / x,
-    "sigmoid": _sigmoid,
-    "silu": lambda x: x * _sigmoid(x),
-    "relu": lambda x: np.maximum(x, 0),
-    "tanh": np.tanh,
-}
-
-_BINARY: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "maximum": np.maximum,
-    "matmul": np.matmul,
-}
-
-_CONSTANT: dict[str, Callable[[Array, float], Array]] = {
-    "scale": lambda x, c: x * c,
-    "shift": lambda x, c: x + c,
-    "rms_norm": lambda x, eps: x / np.sqrt(np.mean(np.square(x), axis=-1, keepdims=True) + eps),
-}
-
-_REDUCTION: dict[str, Callable[[Array, int], Array]] = {
-    "sum": lambda x, dim: np.sum(x, axis=dim, keepdims=True),
-    "mean": lambda x, dim: np.mean(x, axis=dim, keepdims=True),
-}
-
-
 def _apply(op: OperatorOp, operands: Sequence[Array], sizes: Mapping[str, int]) -> Array:
     """An operator of the table on arrays."""
-    name = op.operator.name
-    if name in _UNARY:
-        return _UNARY[name](operands[0])
-    if name in _BINARY:
-        try:
-            return _BINARY[name](operands[0], operands[1])
-        except ValueError as error:
-            shapes = " and ".join(str(operand.shape) for operand in operands)
-            raise EvaluationError(f"{op_name(op)}: tiles of shapes {shapes} do not meet") from error
-    if name in _CONSTANT and op.constant_value is not None:
-        return _CONSTANT[name](operands[0], float(_at(op.constant_value, sizes)))
-    if name in _REDUCTION and op.dim_value is not None:
-        return _REDUCTION[name](operands[0], op.dim_value)
-    raise EvaluationError(f"{op_name(op)} cannot be evaluated")
+    given = op.attribute_values
+    bounds = tuple(float(_at(bound, sizes)) for bound in given.bounds or ())
+    values = Values(
+        dim=given.dim or 0,
+        constant=0.0 if given.constant is None else float(_at(given.constant, sizes)),
+        bounds=(bounds[0], bounds[1]) if bounds else (0.0, 0.0),
+        permutation=given.permutation or (),
+        shape=() if given.shape is None else _shape_of_result(op, operands[0], given.shape, sizes),
+    )
+    try:
+        return OPERATOR_VALUES[op.operator.name](operands, values)
+    except ValueError as error:
+        shapes = " and ".join(str(operand.shape) for operand in operands)
+        raise EvaluationError(f"{op_name(op)}: tiles of shapes {shapes} do not meet") from error
+
+
+def _shape_of_result(
+    op: OperatorOp, operand: Array, target: Shape, sizes: Mapping[str, int]
+) -> tuple[int, ...]:
+    """
+    The shape to broadcast or reshape to: `target`, with the operand's own sizes in dims that it
+    keeps, which in a tile may be cut.
+    """
+    shape = [_size(size, sizes) for size in target]
+    value = op.inputs[0].type
+    source = value.whole if isinstance(value, threadblock.TileType) else shape_of(value)
+    kept = (
+        {dim: dim for dim, size in enumerate(source) if size != ONE}
+        if op.operator.kind is Kind.BROADCAST
+        else kept_dims(source, target)
+    )
+    for dim, place in kept.items():
+        shape[place] = operand.shape[dim]
+    return tuple(shape)
 
 
 def chunk(extent: int, count: int, index: int) -> slice:
@@ -210,7 +214,8 @@ class _Execution:
             case threadblock.AccumOp():
                 named = (((op.axis.data,), loops),)
             case threadblock.OutputOp():
-                named = ((op.omap.cuts, grid),)
+                new = () if op.omap.new_axis is None else (op.omap.new_axis,)
+                named = (((*op.omap.cuts, *new), grid),)
             case _:
                 return
         for axes, known in named:
@@ -260,6 +265,9 @@ class _Execution:
     ) -> None:
         """Writes a block's tile; an element that another block wrote otherwise becomes NaN."""
         cuts = output.omap.cuts
+        new = output.omap.new_axis
+        if new is not None:
+            result, written = result[block[new]], written[block[new]]
         place = self._place(
             result.shape, {axis: cuts[axis] for axis in block if axis in cuts}, block
         )
@@ -303,18 +311,36 @@ class _Execution:
                 cuts = {a: {**imap, **fmap}[a] for a in axes if a in imap or a in fmap}
                 return tensor[self._place(tensor.shape, cuts, indices)]
             case threadblock.AccumOp() as op:
-                axis = op.axis.data
-                total = self._tile(op.tile, {**indices, axis: 0})
-                for index in range(1, self.counts[axis]):
-                    tile = self._tile(op.tile, {**indices, axis: index})
-                    if tile.shape != total.shape:
-                        raise EvaluationError(
-                            f"{op_name(op)}: summands of shapes {total.shape} and {tile.shape}"
-                        )
-                    total = total + tile
-                return total
+                return self._accumulate(op, indices)
             case OperatorOp() as op:
                 tiles = [self._tile(operand, indices) for operand in op.inputs]
                 return _apply(op, tiles, self.sizes)
             case _:
                 raise EvaluationError(f"%{value.name_hint or '?'} cannot be evaluated")
+
+    def _accumulate(self, op: threadblock.AccumOp, indices: Indices) -> Array:
+        axis, kind = op.axis.data, op.kind_value
+        steps = [{**indices, axis: index} for index in range(self.counts[axis])]
+        tiles = [self._tile(op.tile, step) for step in steps]
+        for tile in tiles:
+            if tile.shape != tiles[0].shape:
+                raise EvaluationError(
+                    f"{op_name(op)}: summands of shapes {tiles[0].shape} and {tile.shape}"
+                )
+        if op.maximum is not None:
+            return _rescaled(tiles, [self._tile(op.maximum, step) for step in steps])
+        if kind not in _FOLDS:
+            raise EvaluationError(f"{op_name(op)}: no such kind {kind}")
+        return reduce(_FOLDS[kind], tiles)
+
+
+_FOLDS: dict[str, Callable[[Array, Array], Array]] = {"sum": np.add, "max": np.maximum}
+
+
+def _rescaled(tiles: Sequence[Array], maxima: Sequence[Array]) -> Array:
+    """The sum of t_i exp(m_i - M), M the maximum of the m_i, as `threadblock.accum` says."""
+    whole = reduce(np.maximum, maxima)
+    total = np.zeros_like(tiles[0])
+    for tile, maximum in zip(tiles, maxima, strict=True):
+        total = total + np.where(np.isneginf(maximum), 0, tile * np.exp(maximum - whole))
+    return np.where(np.isneginf(whole), np.nan, total)
