@@ -19,6 +19,7 @@ config.test_exec_root = os.path.join(config.test_source_root, "..", "build", "li
 # prism-opt, xdsl-opt and filecheck of the environment that runs lit, whatever PATH says.
 binaries = os.path.dirname(sys.executable)
 config.environment["PATH"] = os.pathsep.join((binaries, config.environment["PATH"]))
+config.environment["PRISM_DB"] = "none"
 config.substitutions.append(("%examples", os.path.join(config.test_source_root, "../examples")))
 # Prints, prints generically, parses both back: what arrives is checked.
 config.substitutions.append(

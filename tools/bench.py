@@ -91,7 +91,12 @@ def command(*arguments: str) -> dict[str, Any]:
     """The JSON that a `prism` command prints."""
     prism = str(Path(sys.executable).parent / "prism")
     run = subprocess.run(
-        [prism, *arguments, "--json"], capture_output=True, text=True, check=True, cwd=ROOT
+        [prism, *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PRISM_DB": "none"},
     )
     return json.loads(run.stdout)
 

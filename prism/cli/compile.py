@@ -106,18 +106,18 @@ class Pipeline:
 
     def search(self) -> Compilation:
         """Find and verify the candidate graphs of the workload."""
-        from prism.tune.space import graph_def
-
         for name in ("generate", "prune", "instantiate-maps"):
             self._run(name)
         self._run("verify")
-        for function in self._candidates():
-            verdict = function.attributes.get(VERDICT)
-            kind = verdict.data.kind if isinstance(verdict, VerdictAttr) else "unknown"
-            graph = graph_def(function)
-            family = Family(graph.grid_axes, graph.loop_axes, kind)
-            self.result.families[function.sym_name.data] = family
+        self._note_families()
         return self.result
+
+    def take(self, candidate: FuncOp) -> str:
+        """Verify one given candidate in place of a search; its name."""
+        self.result.module.body.block.add_op(candidate)
+        self._run("verify")
+        self._note_families()
+        return candidate.sym_name.data
 
     def compile(self, shape: str, target: str, graph: str = "", overrides: str = "") -> Compilation:
         """
@@ -146,6 +146,16 @@ class Pipeline:
             kernels = [CompiledKernel(each, _assemble(each, target, per_sm)) for each in emitted]
         result.kernels = tuple(kernels)
         return result
+
+    def _note_families(self) -> None:
+        from prism.tune.space import graph_def
+
+        for function in self._candidates():
+            verdict = function.attributes.get(VERDICT)
+            kind = verdict.data.kind if isinstance(verdict, VerdictAttr) else "unknown"
+            graph = graph_def(function)
+            family = Family(graph.grid_axes, graph.loop_axes, kind)
+            self.result.families[function.sym_name.data] = family
 
     def _candidates(self) -> list[FuncOp]:
         from prism.verify.api import is_candidate

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
+from prism.cli import db
 from prism.errors import JobFailedError, PrismError
 
 EXIT_FAILED = 1
@@ -44,6 +45,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--time-limit", type=_seconds, metavar="S", help="give up after S seconds"
     )
     _add_compilation(optimize)
+    optimize.add_argument(
+        "--db",
+        metavar="PATH|none",
+        help="the tuning database (default: PRISM_DB, or prism/tuning.db in the cache directory)",
+    )
     _add_json(optimize)
 
     run = commands.add_parser(
@@ -68,6 +74,12 @@ def make_parser() -> argparse.ArgumentParser:
     verify.add_argument("workload", metavar="WORKLOAD", help="MLIR file with the workload function")
     verify.add_argument("graph", metavar="GRAPH", help="MLIR file with graphs (kernel.graph_def)")
     _add_json(verify)
+
+    _add_sim(commands.add_parser("sim", help="run any PTX file in the simulator"))
+
+    database = commands.add_parser("db", help="list, share and clean up stored tuning results")
+    database.set_defaults(module="prism.cli.db")
+    db.add_arguments(database)
     return parser
 
 
@@ -111,8 +123,56 @@ def _add_compilation(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_sim(sim: argparse.ArgumentParser) -> None:
+    sim.set_defaults(module="prism.cli.sim")
+    sim.add_argument("file", metavar="FILE.ptx", help="PTX text, of whatever origin")
+    sim.add_argument("--kernel", metavar="NAME", help="needed if the file has several")
+    sim.add_argument(
+        "--grid", type=_dim3, required=True, metavar="X[,Y[,Z]]", help="blocks in the grid"
+    )
+    sim.add_argument(
+        "--block", type=_dim3, required=True, metavar="X[,Y[,Z]]", help="threads in a block"
+    )
+    sim.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="once per parameter: a number, TYPE:SHAPE[:FILL] for a buffer (f16:8x4096:normal; "
+        "FILL is zeros, ones, normal, uniform, arange, empty or a number), @FILE.npy, hex:BYTES",
+    )
+    sim.add_argument(
+        "--smem", type=_count, default=0, metavar="BYTES", help="dynamic shared memory"
+    )
+    sim.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="seed of random fills (default 0)"
+    )
+    sim.add_argument(
+        "--budget", type=_count, metavar="N", help="vector instructions before a loop is endless"
+    )
+    sim.add_argument("--no-sanitizer", action="store_true", help="check bounds only")
+    sim.add_argument(
+        "-o", "--output", metavar="DIR", help="save buffers that the kernel changed as argN.npy"
+    )
+    _add_json(sim)
+
+
 def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"expected a number from 0, found {text}")
+    return value
+
+
+def _dim3(text: str) -> tuple[int, ...]:
+    sizes = tuple(int(part) for part in text.split(","))
+    if len(sizes) > 3 or min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"expected up to 3 sizes from 1, found {text}")
+    return sizes
 
 
 def _seconds(text: str) -> float:

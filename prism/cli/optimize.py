@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prism.cli.compile import Compilation, Pipeline, check_request, check_target, only_workload
+from xdsl.context import Context
+
+from prism.cli.compile import (
+    Compilation,
+    Pipeline,
+    Progress,
+    check_request,
+    check_target,
+    only_workload,
+)
 from prism.cli.environment import make_context, progress, time_limit
 from prism.cli.pack import pack
 from prism.cli.source import Source, read_source
+from prism.cli.stored import Answer, key_of, open_database, rebuild, recall, store
 from prism.cli.table import dims, fields, table
 from prism.errors import JobFailedError, PrismError
 from prism.runtime.bundle import Bundle, check_destination, write_bundle
 from prism.tune.bindings import format_bindings, symbols_of
+from prism.tune.database import Database
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,19 +46,67 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if output is not None:
         check_destination(output)
+    if wants_kernel:
+        _optimize_shape(source, context, arguments, output)
+        return 0
     with progress() as show, time_limit(arguments.time_limit):
-        pipeline = Pipeline(context, source, show)
-        result = pipeline.search()
-        if wants_kernel:
-            compile_proven(pipeline, arguments)
-    bundle = None
-    if output is not None:
-        manifest, files = pack(result)
-        bundle = write_bundle(output, manifest, files)
-    print(json.dumps(as_json(result), indent=2) if arguments.json else report(result, bundle))
-    if not wants_kernel and result.counts.proven == 0:
+        result = Pipeline(context, source, show).search()
+    data = as_json(result)
+    print(json.dumps(data, indent=2) if arguments.json else report(data, source, result))
+    if result.counts.proven == 0:
         raise JobFailedError(_nothing_proven(result), source.location_of(result.workload))
     return 0
+
+
+def _optimize_shape(
+    source: Source, context: Context, arguments: argparse.Namespace, output: Path | None
+) -> None:
+    """Take the kernels for the shape from the database, or make them and put them there."""
+    with progress() as show, time_limit(arguments.time_limit):
+        database = open_database(arguments.db)
+        try:
+            answer = _answer(source, context, arguments, database, show)
+        finally:
+            if database is not None:
+                database.close()
+    bundle = None if output is None else write_bundle(output, answer.manifest, answer.files)
+    if arguments.json:
+        print(json.dumps(answer.report, indent=2))
+    else:
+        print(report(answer.report, source, bundle=bundle))
+
+
+def _answer(
+    source: Source,
+    context: Context,
+    arguments: argparse.Namespace,
+    database: Database | None,
+    show: Progress,
+) -> Answer:
+    if database is None:
+        return _make(Pipeline(context, source, show), arguments)
+    key = key_of(source, arguments)
+    if answer := recall(database, key, source):
+        return answer
+    pipeline = rebuild(database, key, source, context, show)
+    if pipeline is not None:
+        answer = _packed(pipeline)
+    else:
+        pipeline = Pipeline(context, source, show)
+        answer = _make(pipeline, arguments)
+    store(database, key, pipeline, answer)
+    return answer
+
+
+def _make(pipeline: Pipeline, arguments: argparse.Namespace) -> Answer:
+    pipeline.search()
+    compile_proven(pipeline, arguments)
+    return _packed(pipeline)
+
+
+def _packed(pipeline: Pipeline) -> Answer:
+    manifest, files = pack(pipeline.result)
+    return Answer(as_json(pipeline.result), manifest, files)
 
 
 def compile_proven(pipeline: Pipeline, arguments: argparse.Namespace) -> Compilation:
@@ -105,53 +165,63 @@ def as_json(result: Compilation) -> dict[str, Any]:
             }
             for kernel in result.kernels
         ],
+        "from_database": False,
     }
 
 
-def report(result: Compilation, bundle: Bundle | None) -> str:
+def report(
+    data: Mapping[str, Any],
+    source: Source,
+    searched: Compilation | None = None,
+    bundle: Bundle | None = None,
+) -> str:
     """What was found, proven and chosen, and the time of each stage, to read."""
-    counts, graph = result.counts, result.graph
+    counts, chosen = data["graphs"], data["chosen"]
     head = {
-        "workload": f"{result.workload.sym_name.data} ({result.source.path})",
-        "shape": format_bindings(result.sizes) or "all",
-        "target": result.target or "any",
-        "graphs": f"{counts.found} found, {counts.proven} proven, "
-        f"{counts.not_proven} not proven, {counts.unknown} unknown",
+        "workload": f"{data['workload']} ({source.path})",
+        "shape": format_bindings(data["shape"] or {}) or "all",
+        "target": data["target"] or "any",
+        "graphs": f"{counts['found']} found, {counts['proven']} proven, "
+        f"{counts['not_proven']} not proven, {counts['unknown']} unknown",
     }
-    if graph is not None:
-        head["chosen"] = graph.name
-        head["operators"] = ", ".join(graph.operators)
-        head["maps"] = "; ".join(f"{name}: {text}" for name, text in graph.maps.items())
-        head["parameters"] = format_bindings(graph.parameters)
+    if chosen is not None:
+        head["chosen"] = chosen["name"]
+        head["operators"] = ", ".join(chosen["operators"])
+        head["maps"] = "; ".join(f"{name}: {text}" for name, text in chosen["maps"].items())
+        head["parameters"] = format_bindings(chosen["parameters"])
+    if data["from_database"]:
+        head["source"] = "tuning database"
     if bundle is not None:
         head["bundle"] = str(bundle.path)
     parts = [fields(head)]
-    if graph is None:
+    if searched is not None:
         rows = [
             (name, " ".join(family.grid) or "-", " ".join(family.loops) or "-", family.verdict)
-            for name, family in result.families.items()
+            for name, family in searched.families.items()
         ]
         parts.append(table(("graph", "grid", "loop", "verdict"), rows))
     else:
-        parts.append(_kernel_table(result))
-    total = sum(result.stages.values())
-    stages = [*result.stages.items(), ("total", total)]
-    rows = [(name, f"{1000 * seconds:.1f} ms".rjust(12)) for name, seconds in stages]
+        parts.append(_kernel_table(data["kernels"]))
+    stages = data["stages"]
+    rows = [
+        (name, f"{1000 * seconds:.1f} ms".rjust(12))
+        for name, seconds in (*stages.items(), ("total", sum(stages.values())))
+    ]
     parts.append(table(("stage", "time".rjust(12)), rows))
     return "\n\n".join(parts)
 
 
-def _kernel_table(result: Compilation) -> str:
+def _kernel_table(kernels: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         (
-            kernel.emitted.name,
-            dims(kernel.emitted.grid),
-            dims(kernel.emitted.block),
-            kernel.emitted.static_smem + kernel.emitted.dynamic_smem,
-            kernel.assembled.registers,
-            kernel.assembled.spill_bytes,
+            kernel["name"],
+            dims(kernel["grid"]),
+            dims(kernel["block"]),
+            kernel["smem_bytes"],
+            kernel["registers"],
+            kernel["spill_bytes"],
         )
-        for kernel in result.kernels
+        for kernel in kernels
     ]
     return table(("kernel", "grid", "block", "smem bytes", "registers", "spill bytes"), rows)
 

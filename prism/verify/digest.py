@@ -24,8 +24,13 @@ def digest(workload_func: func.FuncOp, candidate_func: func.FuncOp) -> str:
     The sha256, in hex, of all that decides whether a candidate is equal to its workload: ops,
     operands, types and attributes of both, without names of functions and values, without tuning.
     """
+    return program_digest(workload_func, candidate_func)
+
+
+def program_digest(*functions: func.FuncOp) -> str:
+    """The same of any functions, in order: what they compute together, whatever their names."""
     state = hashlib.sha256()
-    for function in (workload_func, candidate_func):
+    for function in functions:
         for line in _lines(function, {}):
             state.update(f"{len(line)}:{line}\n".encode())
     return state.hexdigest()
