@@ -58,6 +58,12 @@ class BlockState:
     pointers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     axes: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     counts: dict[str, int] = field(default_factory=dict[str, int])
+    stage_bytes: int = 0
+    """The bytes of one stage of all tiles with stages, which lie side by side."""
+    stage: SSAValue | None = None
+    """The byte offset of the stage that the index of the loop around means."""
+    free_stage: SSAValue | None = None
+    """That of the stage before it, which copies ahead fill."""
 
     @property
     def thread(self) -> SSAValue:

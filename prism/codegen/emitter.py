@@ -17,7 +17,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from prism.dialects.cuda import (
     BarrierOp,
+    CommitOp,
     ConstantOp,
+    CopyAsyncOp,
     ForOp,
     IfOp,
     LdMatrixOp,
@@ -25,6 +27,7 @@ from prism.dialects.cuda import (
     MmaOp,
     ShuffleOp,
     StoreOp,
+    WaitOp,
     YieldOp,
 )
 from prism.dialects.cuda_register_ops import INSTRUCTION_OPS, constant_value
@@ -48,7 +51,7 @@ class Emitter:
 
     # placement
 
-    def _depth(self, value: SSAValue) -> int:
+    def depth(self, value: SSAValue) -> int:
         """The index of the open scope that holds the value."""
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
         for depth in range(len(self._scopes) - 1, -1, -1):
@@ -59,7 +62,7 @@ class Emitter:
     def _pure(
         self, key: Key, operands: Sequence[SSAValue], make: Callable[[], Operation]
     ) -> tuple[SSAValue, ...]:
-        depth = max((self._depth(operand) for operand in operands), default=0)
+        depth = max((self.depth(operand) for operand in operands), default=0)
         scope = self._scopes[depth]
         found = scope.known.get(key)
         if found is None:
@@ -149,6 +152,15 @@ class Emitter:
             )
         return self.op("rem.u32", left, self.constant(right))
 
+    def xor(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """left ^ right, i32."""
+        a, b = constant_value(left), constant_value(right)
+        if a is not None and b is not None:
+            return self.constant(a ^ b)
+        if a == 0 or b == 0:
+            return right if a == 0 else left
+        return self.op("xor.b32", left, right)
+
     def minimum(self, left: SSAValue, right: int) -> SSAValue:
         """min(left, right), i32."""
         a = constant_value(left)
@@ -209,6 +221,28 @@ class Emitter:
     def shuffle(self, value: SSAValue, mask: int) -> SSAValue:
         """The value of the lane at number xor mask."""
         return self._append(ShuffleOp(value, mask)).results[0]
+
+    def copy_async(
+        self,
+        bytes: int,
+        source: tuple[SSAValue, int],
+        target: tuple[SSAValue, int],
+        inside: SSAValue | None,
+        predicate: SSAValue | None,
+    ) -> None:
+        """Starts a copy from global to shared memory; zeros instead where `inside` is false."""
+        size: SSAValue | None = None
+        if inside is not None:
+            size = self.op("selp.b32", self.constant(bytes), self.constant(0), inside)
+        self._append(CopyAsyncOp(bytes, source, target, size, predicate))
+
+    def commit(self) -> None:
+        """Ends a group of asynchronous copies."""
+        self._append(CommitOp())
+
+    def wait(self, pending: int) -> None:
+        """Waits until at most `pending` groups of copies are incomplete."""
+        self._append(WaitOp(pending))
 
     def barrier(self) -> None:
         """Waits for all threads of the block."""

@@ -8,10 +8,12 @@ from xdsl.dialects.builtin import f16, f32, i32
 from xdsl.ir import SSAValue
 
 from prism.codegen.block_state import BlockState, Coordinate, Group
+from prism.codegen.emitter import Emitter
 from prism.dialects.thread_ops import shared_of
 from prism.dialects.thread_types import (
     MMA_LONG,
     MMA_SHORT,
+    UNIT_BYTES,
     WARP,
     FragmentType,
     MmaLayout,
@@ -80,13 +82,23 @@ def _mma_groups(state: BlockState, layout: MmaLayout) -> Iterator[Group]:
                     yield Group(along, across, 2)
 
 
+def swizzle_phase(e: Emitter, row: SSAValue, row_units: int) -> SSAValue:
+    """What the unit numbers of a row are xor'ed with: rows that share banks differ in it."""
+    return e.rem(e.div(row, 8 // row_units), row_units)
+
+
 class SharedTile:
     """Access to elements of one shared tile."""
 
-    def __init__(self, state: BlockState, tile: SSAValue) -> None:
+    def __init__(
+        self, state: BlockState, tile: SSAValue, stage: SSAValue | int | None = None
+    ) -> None:
         self._state = state
         self.type: SharedType = shared_of(tile)
         self._offset = state.tiles[tile]
+        self._stage = stage
+        if self.type.stages.data > 1 and stage is None:
+            self._stage = state.stage
 
     @property
     def pitch_bytes(self) -> int:
@@ -98,9 +110,32 @@ class SharedTile:
         e = self._state.emitter
         size = self.type.element_bytes
         base = e.op("shared.base")
-        offset = e.add(e.mul(row.base, self.pitch_bytes), e.mul(column.base, size))
-        pointer = e.op("advance.shared", base, offset)
-        return pointer, self._offset + row.offset * self.pitch_bytes + column.offset * size
+        constant = self._offset
+        if self.type.swizzled:
+            inside, further = self._swizzled(row, column)
+        else:
+            inside = e.mul(column.base, size)
+            further = row.offset * self.pitch_bytes + column.offset * size
+        pointer = e.op("advance.shared", base, e.add(e.mul(row.base, self.pitch_bytes), inside))
+        if isinstance(self._stage, int):
+            constant += self._stage
+        elif self._stage is not None:
+            pointer = e.op("advance.shared", pointer, self._stage)
+        return pointer, constant + further
+
+    def _swizzled(self, row: Coordinate, column: Coordinate) -> tuple[SSAValue, int]:
+        """The byte offset of an element from its row's base, and a constant to add."""
+        e = self._state.emitter
+        per_unit = UNIT_BYTES // self.type.element_bytes
+        # the phase repeats every 8 rows
+        repeats = row.offset % 8 == 0
+        phase = swizzle_phase(
+            e, row.base if repeats else e.add(row.base, row.offset), self.type.row_units
+        )
+        whole = e.add(column.base, column.offset)
+        unit = e.mul(e.xor(e.div(whole, per_unit), phase), UNIT_BYTES)
+        rest = e.mul(e.rem(whole, per_unit), self.type.element_bytes)
+        return e.add(unit, rest), row.offset * self.pitch_bytes
 
     def _limits(self, row: Coordinate, column: Coordinate) -> SSAValue | None:
         """Whether an element lies in the tile; None if always."""

@@ -12,6 +12,9 @@ from prism.codegen.fragments import SharedTile, groups_of, pack
 from prism.dialects.thread_ops import CopyOp, StoreOp, Window, fragment_of, tensor_of
 from prism.dialects.thread_types import ELEMENT_BYTES, MmaLayout
 
+SMALLEST_ASYNC_COPY = 4
+"""Bytes of the smallest asynchronous copy (PTX ISA 9.7.9.25): smaller ones go through registers."""
+
 COPIES_IN_FLIGHT = 8
 """Vectors that a thread loads before it stores the first of them."""
 
@@ -45,33 +48,59 @@ class _Part:
         self.element = tensor_of(tensor).element_type
         self._size = ELEMENT_BYTES[self.element]
         self._pitch = window[1].size
-        e = state.emitter
-        pointer = state.pointers[tensor]
-        for dim, scale in zip(window, (self._pitch, 1), strict=True):
-            if dim.cuts:
-                origin = state.origin(dim)
-                pointer = e.op("advance.global", pointer, state.wide(origin, scale * self._size))
-        self._pointer = pointer
+        self._pointer = state.pointers[tensor]
+        self._origins = [
+            state.wide(state.origin(dim), scale * self._size)
+            for dim, scale in zip(window, (self._pitch, 1), strict=True)
+            if dim.cuts
+        ]
         self.bounds = state.bounds(window)
 
     def address(self, row: Coordinate, column: Coordinate) -> tuple[SSAValue, int]:
         """The address of an element of the part as a register and a byte offset."""
         e = self._state.emitter
         index = e.add(e.mul(row.base, self._pitch), column.base)
-        pointer = e.op("advance.global", self._pointer, self._state.wide(index, self._size))
+        pointer = self._pointer
+        # what does not depend on a loop's index first: it is computed before the loop
+        offsets = [self._state.wide(index, self._size), *self._origins]
+        for offset in sorted(offsets, key=e.depth):
+            pointer = e.op("advance.global", pointer, offset)
         return pointer, (row.offset * self._pitch + column.offset) * self._size
 
 
 def lower_copy(state: BlockState, op: CopyOp) -> None:
+    """A copy, of an index ahead or of a given one if the op says so."""
+    e = state.emitter
+    if op.axis is not None and op.index is not None:
+        axis, index = op.axis.data, op.index.data
+        state.axes[axis] = e.constant(index)
+        _copy(state, op, index * state.stage_bytes)
+        del state.axes[axis]
+    elif op.ahead is not None and op.ahead.data:
+        # the window's innermost loop axis is the one that the pipeline runs along
+        axis = next(reversed(state.axes))
+        index = state.axes[axis]
+        later = e.add(index, op.ahead.data)
+        state.axes[axis] = later
+        exists = e.less(later, e.constant(state.counts[axis]))
+        e.when(exists, lambda: _copy(state, op, state.free_stage))
+        state.axes[axis] = index
+    else:
+        _copy(state, op, None)
+
+
+def _copy(state: BlockState, op: CopyOp, stage: SSAValue | int | None) -> None:
     """Threads take vectors of the tile in turn, row by row, and load zeros where there is none."""
     e = state.emitter
     part = _Part(state, op.tensor, op.window.data)
-    tile = SharedTile(state, op.tile)
+    tile = SharedTile(state, op.tile, stage)
     rows, columns = tile.type.sizes
     vector = vector_elements(op.window.data, tile.type.element_bytes, 8)
     while columns % vector or tile.type.pitch.data % vector:
         vector //= 2
     registers = _registers(part.element, vector)
+    vector_bytes = vector * tile.type.element_bytes
+    asynchronous = op.asynchronous is not None and vector_bytes >= SMALLEST_ASYNC_COPY
     per_row = columns // vector
     total = rows * per_row
     turns = -(-total // state.threads)
@@ -83,9 +112,13 @@ def lower_copy(state: BlockState, op: CopyOp) -> None:
             index = Coordinate(base, offset + turn * state.threads, highest)
             row, column = _split(state, index, per_row, vector, rows)
             exists = state.at_most(index, total)
-            inside = e.both(exists, state.inside(row, column, part.bounds))
+            valid = state.inside(row, column, part.bounds)
             pointer, offset_bytes = part.address(row, column)
-            values = e.load(pointer, registers, offset_bytes, inside)
+            if asynchronous:
+                source, target = (pointer, offset_bytes), tile.address(row, column)
+                e.copy_async(vector_bytes, source, target, valid, exists)
+                continue
+            values = e.load(pointer, registers, offset_bytes, e.both(exists, valid))
             loaded.append((row, column, exists, values))
         for row, column, exists, values in loaded:
             pointer, offset_bytes = tile.address(row, column)

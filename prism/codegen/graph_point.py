@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from prism.codegen.errors import CannotLower
 from prism.dialects.kernel import GraphDefOp
@@ -13,12 +13,17 @@ from prism.dialects.sym import GRID_AXES, axis_parameter
 from prism.dialects.sym_expr import SymExpr
 from prism.dialects.thread_ops import Window
 from prism.dialects.thread_types import (
+    ELEMENT_BYTES,
+    MAX_STAGES,
     MMA_DEPTH,
     MMA_LONG,
     MMA_SHORT,
+    SWIZZLED_UNITS,
+    UNIT_BYTES,
     DimWindow,
     MmaLayout,
     RowsLayout,
+    SharedType,
 )
 from prism.dialects.threadblock import TileType
 
@@ -33,7 +38,7 @@ class GraphPoint:
 
     Parameters: per axis A `grid.A` or `loop.A`, its number of indices, and `tile.A`, the extent
     that it cuts its dims into; `warps` of a block; `swap` 1 puts columns on the 16-side of the
-    products.
+    products; `stages` of the copies in the loop.
     """
 
     graph: GraphDefOp
@@ -60,6 +65,16 @@ class GraphPoint:
         if warps & (warps - 1):
             raise CannotLower(f"warps: expected a power of two, found {warps}", self.graph)
         return warps
+
+    @property
+    def stages(self) -> int:
+        """The stages of the loop's copies: 1 copies a step when it is due, n keep n - 1 ahead."""
+        stages = self.params.get("stages", 1)
+        if not 1 <= stages <= MAX_STAGES:
+            raise CannotLower(
+                f"parameter stages: expected 1 to {MAX_STAGES}, found {stages}", self.graph
+            )
+        return stages
 
     @property
     def swap(self) -> bool:
@@ -153,20 +168,29 @@ class GraphPoint:
         occupied = (1 << (rows - 1).bit_length()) * columns
         while vector > 1 and (columns % vector or occupied < threads * vector):
             vector //= 2
+        return self.wide_rows_layout(columns, vector)
+
+    def wide_rows_layout(self, columns: int, vector: int) -> RowsLayout:
+        """Rows of vectors of a given width, although some threads may hold none."""
         lanes = 1
         while lanes < min(MAX_LANES, -(-columns // vector)):
             lanes *= 2
-        return RowsLayout(threads, lanes, vector)
+        return RowsLayout(self.warps * 32, lanes, vector)
 
 
-def shared_pitch(columns: int, element_bytes: int) -> int:
+def shared_type(sizes: tuple[int, int], element: Attribute, stages: int = 1) -> SharedType:
     """
-    The distance of rows in elements: a multiple of 16 bytes, an odd one, so that 8 rows lie in
-    different banks.
+    The shared tile for some rows and columns.
 
-    A single column is dense.
+    Rows that are dense and short lie swizzled, others at a distance that is an odd multiple of 16
+    bytes: either way 8 rows at the same columns lie in different banks, and so do 128 bytes of
+    consecutive rows. A single column is dense.
     """
+    columns = sizes[1]
+    size = ELEMENT_BYTES[element]
     if columns == 1:
-        return 1
-    units = -(-columns * element_bytes // 16)
-    return (units | 1) * 16 // element_bytes
+        return SharedType(sizes, element, 1, stages=stages)
+    units = -(-columns * size // UNIT_BYTES)
+    if columns * size % UNIT_BYTES == 0 and units in SWIZZLED_UNITS and size < 4:
+        return SharedType(sizes, element, columns, swizzle=True, stages=stages)
+    return SharedType(sizes, element, (units | 1) * UNIT_BYTES // size, stages=stages)

@@ -13,11 +13,12 @@ from enum import Enum
 from math import prod
 
 from xdsl.dialects.builtin import Float16Type, Float32Type, TensorType, f16, f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from prism.codegen.block_builder import BlockBuilder
 from prism.codegen.errors import CannotLower
-from prism.codegen.graph_point import GraphPoint, shared_pitch
+from prism.codegen.global_memory import vector_elements
+from prism.codegen.graph_point import GraphPoint, shared_type
 from prism.codegen.known_ops import check_known
 from prism.codegen.operand_sizes import OperandSizes
 from prism.codegen.scalar_regions import expression_of, scalar_region
@@ -37,16 +38,20 @@ from prism.dialects.thread import (
     SumWarpsOp,
     ZeroOp,
 )
+from prism.dialects.thread import YieldOp as ThreadYieldOp
 from prism.dialects.thread_ops import Window, fragment_of
 from prism.dialects.thread_sums import scratch_type
 from prism.dialects.thread_types import (
     ELEMENT_BYTES,
     MAX_TENSOR_BYTES,
     FragmentType,
+    MmaLayout,
     RowsLayout,
-    SharedType,
 )
 from prism.dialects.threadblock import AccumOp, InputOp, OutputOp, TileOperatorOp, TileType, YieldOp
+
+WIDEST_STORE = 8
+"""Elements of the widest store of f16."""
 
 
 class Stage(Enum):
@@ -181,23 +186,46 @@ class _GraphLowering:
                 self._accumulate(accum, value) for accum, value in zip(accums, carried, strict=True)
             ]
 
-        results = self._builder.loop(axis, self._point.count(axis), inits, body)
+        count, stages = self._point.count(axis), self._point.stages
+        if stages == 1 or count == 1:
+            results = self._builder.loop(axis, count, inits, body)
+        else:
+            inputs = [
+                op
+                for op in self._graph.body.block.ops
+                if isinstance(op, InputOp) and self._stages[op.result] is Stage.BODY
+            ]
+            copies = [
+                (self._tensors[op.tensor], self._window(op.result), self._input_tile(op, stages))
+                for op in inputs
+            ]
+            results = self._builder.pipelined_loop(axis, count, stages, copies, inits, body)
         for accum, value in zip(accums, results, strict=True):
             value.name_hint = accum.result.name_hint
             self._finish_accum(accum, value)
 
     def _lower_input(self, op: InputOp) -> None:
+        if op.result in self._tiles:
+            return
+        tile = self._input_tile(op)
+        asynchronous = self._point.stages > 1 and self._stages[op.result] is Stage.BEFORE
+        copy = CopyOp(
+            self._tensors[op.tensor], self._window(op.result), tile, asynchronous=asynchronous
+        )
+        self._builder.copy(copy)
+
+    def _input_tile(self, op: InputOp, stages: int = 1) -> SSAValue:
+        """The shared tile of an input, with stages if a pipeline fills it."""
         window = self._window(op.result)
         sizes = self._operands.sizes.get(op.result, (window[0].extent, window[1].extent))
-        tensor = self._tensors[op.tensor]
-        element = as_tensor(tensor.type).element_type
-        tile = self._alloc(sizes, f16 if element == f16 else f32, op.result)
-        self._builder.add(CopyOp(tensor, window, tile), writes=[tile])
+        element = as_tensor(self._tensors[op.tensor].type).element_type
+        tile = self._alloc(sizes, f16 if element == f16 else f32, op.result, stages)
         self._tiles[op.result] = tile
         if op.result in self._operands.sizes:
             if element != f16:
                 raise CannotLower(f"operand of a product: expected f16, found {element}", op)
             self._operand_tiles[op.result] = tile
+        return tile
 
     def _lower_operator(self, op: TileOperatorOp) -> None:
         if op.result not in self._folded:
@@ -368,11 +396,14 @@ class _GraphLowering:
         return tile
 
     def _alloc(
-        self, sizes: tuple[int, int], element: Float16Type | Float32Type, value: SSAValue
+        self,
+        sizes: tuple[int, int],
+        element: Float16Type | Float32Type,
+        value: SSAValue,
+        stages: int = 1,
     ) -> SSAValue:
         """A shared tile for a value, with its name."""
-        pitch = shared_pitch(sizes[1], ELEMENT_BYTES[element])
-        tile = self._builder.alloc(SharedType(sizes, element, pitch))
+        tile = self._builder.alloc(shared_type(sizes, element, stages))
         tile.name_hint = value.name_hint
         return tile
 
@@ -392,6 +423,25 @@ class _GraphLowering:
                     "are not lowered yet",
                     op,
                 )
-            fragment = self._map(op.tile, self._layout_of(op.tile))
+            fragment = self._rows(op, self._map(op.tile, self._layout_of(op.tile)), tensor)
             once = [axis for axis in self._graph.grid_axes if axis not in op.omap.cuts]
             self._builder.add(StoreOp(fragment, tensor, self._window(op.tile), once))
+
+    def _rows(self, op: OutputOp, fragment: SSAValue, tensor: SSAValue) -> SSAValue:
+        """
+        The fragment row by row, so that threads store wide vectors: mma fragments hold at most two
+        neighbours. As it is if the tensor's rows allow no wider stores.
+        """
+        window = self._window(op.tile)
+        layout = fragment_of(fragment).layout.data
+        element = as_tensor(tensor.type).element_type
+        vector = vector_elements(window, ELEMENT_BYTES[element], WIDEST_STORE)
+        if not isinstance(layout, MmaLayout) or vector <= (1 if layout.swap else 2):
+            return fragment
+        sizes = (window[0].extent, window[1].extent)
+        tile = self._alloc(sizes, f16 if element == f16 else f32, op.tile)
+        self._builder.add(SpillOp(fragment, tile), writes=[tile])
+        region = Region(Block(arg_types=[f32]))
+        region.block.add_op(ThreadYieldOp(region.block.args[0]))
+        rows = FragmentType(sizes, self._point.wide_rows_layout(sizes[1], vector))
+        return self._builder.add(MapOp([tile], rows, region), reads=[tile]).result

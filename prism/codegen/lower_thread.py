@@ -21,6 +21,7 @@ from prism.dialects.sym import GRID_AXES
 from prism.dialects.thread import (
     AllocOp,
     BarrierOp,
+    CommitOp,
     CopyOp,
     ForOp,
     KernelOp,
@@ -32,10 +33,12 @@ from prism.dialects.thread import (
     StoreOp,
     SumLanesOp,
     SumWarpsOp,
+    WaitOp,
     YieldOp,
     ZeroOp,
 )
 from prism.dialects.thread_ops import fragment_of, shared_of
+from prism.dialects.thread_types import SharedType
 
 TILE_ALIGNMENT = 16
 """Alignment of shared tiles in bytes: that of the widest access."""
@@ -43,11 +46,13 @@ TILE_ALIGNMENT = 16
 
 def shared_bytes(kernel: KernelOp) -> int:
     """The bytes of shared memory that a kernel's tiles take together."""
-    return sum(
-        -(-shared_of(op.result).bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT
-        for op in kernel.body.walk()
-        if isinstance(op, AllocOp)
-    )
+    tiles = [shared_of(op.result) for op in kernel.body.walk() if isinstance(op, AllocOp)]
+    return sum(_aligned_bytes(tile) * tile.stages.data for tile in tiles)
+
+
+def _aligned_bytes(tile: SharedType) -> int:
+    """The bytes of one stage of a tile with what aligns the next tile."""
+    return -(-tile.bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT
 
 
 def lower_kernel(kernel: KernelOp, ptx_version: str) -> CudaKernelOp:
@@ -77,13 +82,21 @@ class _Lowering:
         self._kernel = kernel
         self._block = block
         self._state = BlockState(Emitter(block), kernel.threads)
-        self._shared = 0
+        # tiles with stages come first: stage by stage, all tiles of a stage side by side
+        allocs = [op for op in kernel.body.walk() if isinstance(op, AllocOp)]
+        staged = [op for op in allocs if shared_of(op.result).stages.data > 1]
+        self._state.stage_bytes = sum(_aligned_bytes(shared_of(op.result)) for op in staged)
+        self._stages = max((shared_of(op.result).stages.data for op in staged), default=1)
+        self._shared = self._state.stage_bytes * self._stages
+        self._staged = 0
         state = self._state
         self._rules: dict[type[Operation], Callable[[Operation], None]] = {
             AllocOp: self._alloc,
             ZeroOp: self._zero,
             ForOp: self._for,
             BarrierOp: lambda _: state.emitter.barrier(),
+            CommitOp: lambda _: state.emitter.commit(),
+            WaitOp: self._wait,
         }
 
     def run(self) -> None:
@@ -95,6 +108,10 @@ class _Lowering:
             state.axes[axis] = (
                 state.emitter.op(f"ctaid.{axis}") if size > 1 else state.emitter.constant(0)
             )
+        # copies before a pipelined loop already depend on its count
+        for op in self._kernel.body.walk():
+            if isinstance(op, ForOp):
+                state.counts[op.axis.data] = op.count.data
         for argument, source in zip(self._block.args, self._kernel.body.block.args, strict=True):
             state.pointers[source] = argument
         for op in self._kernel.body.block.ops:
@@ -133,9 +150,17 @@ class _Lowering:
 
     def _alloc(self, op: Operation) -> None:
         assert isinstance(op, AllocOp)
-        self._state.tiles[op.result] = self._shared
-        size = shared_of(op.result).bytes
-        self._shared += -(-size // TILE_ALIGNMENT) * TILE_ALIGNMENT
+        tile = shared_of(op.result)
+        if tile.stages.data > 1:
+            self._state.tiles[op.result] = self._staged
+            self._staged += _aligned_bytes(tile)
+        else:
+            self._state.tiles[op.result] = self._shared
+            self._shared += _aligned_bytes(tile)
+
+    def _wait(self, op: Operation) -> None:
+        assert isinstance(op, WaitOp)
+        self._state.emitter.wait(op.pending.data)
 
     def _zero(self, op: Operation) -> None:
         assert isinstance(op, ZeroOp)
@@ -156,15 +181,29 @@ class _Lowering:
                 state.fragments[target] = tuple(registers[position : position + count])
                 position += count
 
+        e = state.emitter
+        ring = state.stage_bytes * self._stages
+        staged = any(isinstance(inner, CopyOp) and inner.ahead for inner in op.body.block.ops)
+        if staged:
+            # the stage of an index and the one before it, which is the one to fill next
+            inits += [e.constant(0), e.constant(ring - state.stage_bytes)]
+
         def body(index: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             state.axes[op.axis.data] = index
+            later: list[SSAValue] = []
+            if staged:
+                *carried, stage, free = carried
+                state.stage, state.free_stage = stage, free
+                further = e.add(stage, state.stage_bytes)
+                wraps = e.op("setp.eq.s32", further, e.constant(ring))
+                later = [e.op("selp.b32", e.constant(0), further, wraps), stage]
             split(op.body.block.args, carried)
             for inner in op.body.block.ops:
                 if isinstance(inner, YieldOp):
-                    return [r for value in inner.operands for r in state.fragments[value]]
+                    values = [r for value in inner.operands for r in state.fragments[value]]
+                    return [*values, *later]
                 self._lower(inner)
-            return ()
+            return later
 
-        state.counts[op.axis.data] = op.count.data
-        split(op.outs, state.emitter.loop(op.count.data, inits, body))
-        del state.axes[op.axis.data], state.counts[op.axis.data]
+        split(op.outs, e.loop(op.count.data, inits, body))
+        del state.axes[op.axis.data]

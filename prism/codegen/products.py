@@ -8,10 +8,18 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from prism.codegen.block_state import BlockState
+from prism.codegen.fragments import swizzle_phase
 from prism.dialects.cuda_register_ops import constant_value
 from prism.dialects.thread_ops import MmaOp, fragment_of, shared_of
 from prism.dialects.thread_sums import SumWarpsOp
-from prism.dialects.thread_types import MMA_DEPTH, MMA_LONG, MMA_SHORT, MmaLayout, SharedType
+from prism.dialects.thread_types import (
+    MMA_DEPTH,
+    MMA_LONG,
+    MMA_SHORT,
+    UNIT_BYTES,
+    MmaLayout,
+    SharedType,
+)
 
 UNROLLED_STEPS = 8
 """Steps along k that are emitted without a loop."""
@@ -41,9 +49,12 @@ class _Operand:
         self._strides = (pitch, self._type.element_bytes)
         self._side = side
         e = state.emitter
-        along = e.mul(lane_side, self._strides[side])
-        deep = e.mul(lane_k, self._strides[1 - side])
-        self._pointer = e.op("advance.shared", e.op("shared.base"), e.add(along, deep))
+        lanes = (lane_k, lane_side) if side == 1 else (lane_side, lane_k)
+        self._row, self._column = lanes
+        row = e.mul(self._row, pitch)
+        if not self._type.swizzled:
+            row = e.add(row, e.mul(self._column, self._type.element_bytes))
+        self._pointer = e.op("advance.shared", e.op("shared.base"), row)
 
     def load(
         self, count: int, side: int, index: SSAValue, k: int, step: int
@@ -53,9 +64,24 @@ class _Operand:
         stride = self._strides[1 - self._side]
         pointer = self._pointer
         further = e.mul(index, step * stride)
+        offset = self._offset
+        if self._type.swizzled:
+            # rows advance by multiples of 8, which leaves the swizzle's phase as it is
+            along, deep = (side, k) if self._side == 1 else (k, side)
+            offset += deep * self._strides[0]
+            column = e.add(self._column, along)
+            if self._side == 0:
+                column, further = e.add(column, e.mul(index, step)), e.constant(0)
+            unit = e.div(column, UNIT_BYTES // self._type.element_bytes)
+            phase = swizzle_phase(e, self._row, self._type.row_units)
+            pointer = e.op("advance.shared", pointer, e.mul(e.xor(unit, phase), UNIT_BYTES))
+        else:
+            offset += side * self._strides[self._side] + k * stride
         if constant_value(further) != 0:
             pointer = e.op("advance.shared", pointer, further)
-        offset = self._offset + side * self._strides[self._side] + k * stride
+        if self._type.stages.data > 1:
+            assert self._state.stage is not None  # by ForOp's lowering
+            pointer = e.op("advance.shared", pointer, self._state.stage)
         return e.ldmatrix(pointer, count, trans=self._side == 1, offset=offset)
 
 

@@ -14,7 +14,9 @@ from xdsl.printer import Printer
 from prism.codegen.ptx_registers import Registers, coalesce_carried
 from prism.dialects.cuda import (
     BarrierOp,
+    CommitOp,
     ConstantOp,
+    CopyAsyncOp,
     ForOp,
     IfOp,
     KernelOp,
@@ -24,6 +26,7 @@ from prism.dialects.cuda import (
     ReturnOp,
     ShuffleOp,
     StoreOp,
+    WaitOp,
     YieldOp,
 )
 from prism.dialects.cuda_register_ops import InstructionOp
@@ -72,6 +75,9 @@ class _KernelPrinter:
             MmaOp: self._mma,
             ShuffleOp: self._shuffle,
             BarrierOp: lambda _: self._emit("bar.sync 0;"),
+            CopyAsyncOp: self._copy_async,
+            CommitOp: lambda _: self._emit("cp.async.commit_group;"),
+            WaitOp: self._wait,
             ForOp: self._for,
             IfOp: self._if,
             ReturnOp: lambda _: self._emit("ret;"),
@@ -202,6 +208,21 @@ class _KernelPrinter:
         access = self._access("st", op.pointer, op.values)
         address = self._address(op.pointer, op.offset.data)
         self._emit(f"{self._guard(op.predicate)}{access} {address}, {self._regs(op.values)};")
+
+    def _copy_async(self, op: Operation) -> None:
+        assert isinstance(op, CopyAsyncOp)
+        # only copies of 16 bytes can bypass L1, which a tile read once does not need
+        cache = "cg" if op.bytes.data == 16 else "ca"
+        size = "" if op.size is None else f", {self._registers.of(op.size)}"
+        self._emit(
+            f"{self._guard(op.predicate)}cp.async.{cache}.shared.global "
+            f"{self._address(op.target, op.target_offset.data)}, "
+            f"{self._address(op.source, op.source_offset.data)}, {op.bytes.data}{size};"
+        )
+
+    def _wait(self, op: Operation) -> None:
+        assert isinstance(op, WaitOp)
+        self._emit(f"cp.async.wait_group {op.pending.data};")
 
     def _ldmatrix(self, op: Operation) -> None:
         assert isinstance(op, LdMatrixOp)

@@ -13,11 +13,14 @@ from prism.dialects.cuda_control_ops import ForOp, IfOp, YieldOp
 from prism.dialects.cuda_kernel_ops import BinaryOp, KernelOp, ReturnOp
 from prism.dialects.cuda_memory_ops import (
     BarrierOp,
+    CommitOp,
+    CopyAsyncOp,
     LdMatrixOp,
     LoadOp,
     MmaOp,
     ShuffleOp,
     StoreOp,
+    WaitOp,
 )
 from prism.dialects.cuda_register_ops import INSTRUCTION_OPS, ConstantOp
 from prism.dialects.cuda_types import PtrType
@@ -38,6 +41,9 @@ Cuda = Dialect(
         MmaOp,
         ShuffleOp,
         BarrierOp,
+        CopyAsyncOp,
+        CommitOp,
+        WaitOp,
         *INSTRUCTION_OPS.values(),
     ],
     [PtrType],

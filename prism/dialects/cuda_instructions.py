@@ -77,6 +77,7 @@ _TABLE = (
     _plain("setp.lt.s32", (i32, i32), i1),
     _plain("setp.eq.s32", (i32, i32), i1),
     _plain("selp.f32", (f32, f32, i1), f32),
+    _plain("selp.b32", (i32, i32, i1), i32),
     # 9.7.3: floating point; approximate functions follow the full range of f32
     _same("add.f32", f32, 2),
     _same("sub.f32", f32, 2),

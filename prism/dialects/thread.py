@@ -14,7 +14,17 @@ from xdsl.ir import Dialect
 from prism.dialects.thread_bindings import YieldOp
 from prism.dialects.thread_elementwise import MapOp, ReduceOp
 from prism.dialects.thread_kernel import ForOp, KernelOp, ReturnOp
-from prism.dialects.thread_ops import AllocOp, BarrierOp, CopyOp, MmaOp, SpillOp, StoreOp, ZeroOp
+from prism.dialects.thread_ops import (
+    AllocOp,
+    BarrierOp,
+    CommitOp,
+    CopyOp,
+    MmaOp,
+    SpillOp,
+    StoreOp,
+    WaitOp,
+    ZeroOp,
+)
 from prism.dialects.thread_sums import SumLanesOp, SumWarpsOp
 from prism.dialects.thread_types import FragmentType, LayoutAttr, SharedType, WindowAttr
 
@@ -29,6 +39,8 @@ Thread = Dialect(
         CopyOp,
         StoreOp,
         BarrierOp,
+        CommitOp,
+        WaitOp,
         ZeroOp,
         MmaOp,
         SumWarpsOp,

@@ -32,7 +32,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from prism.dialects.sym import GRID_AXES, LOOP_AXES
 from prism.dialects.thread_bindings import YieldOp, parse_bindings, print_bindings
-from prism.dialects.thread_ops import tensor_of
+from prism.dialects.thread_ops import CopyOp, tensor_of
 from prism.dialects.thread_types import (
     ELEMENT_BYTES,
     MAX_TENSOR_BYTES,
@@ -172,6 +172,8 @@ def _verify_axes(op: Operation) -> None:
     windows = [value for value in op.properties.values() if isinstance(value, WindowAttr)]
     used = {axis for window in windows for dim in window.data for axis, _ in dim.cuts}
     missing = used - set(GRID_AXES)
+    if isinstance(op, CopyOp) and op.axis is not None:
+        missing.discard(op.axis.data)
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, ForOp):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType, f16
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType, UnitAttr, f16
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -86,7 +87,13 @@ class CopyOp(IRDLOperation):
     """
     Copies a part of a tensor to a shared tile, zeros where the tile is larger or the tensor ends.
 
-    Syntax: `thread.copy %x [8, 4096 cut i by 64] to %s : tensor<8x4096xf16>, !thread.shared<..>`
+    `async` copies are complete for their thread after a `thread.wait`, for others after a barrier
+    behind it. A tile with stages is filled ahead: `ahead 2` copies the part of the second next
+    index of the loop around the copy, `at i = 1` that of a given index before the loop; nothing
+    where the loop has no such index.
+
+    Syntax: `thread.copy async %x [8, 4096 cut i by 64] ahead 2 to %s : tensor<8x4096xf16>,
+    !thread.shared<..>`
     """
 
     name = "thread.copy"
@@ -94,9 +101,31 @@ class CopyOp(IRDLOperation):
     tensor = operand_def(TensorType)
     tile = operand_def(SharedType)
     window = prop_def(WindowAttr)
+    asynchronous = opt_prop_def(UnitAttr)
+    ahead = opt_prop_def(IntAttr)
+    axis = opt_prop_def(StringAttr)
+    index = opt_prop_def(IntAttr)
 
-    def __init__(self, tensor: SSAValue, window: Window, tile: SSAValue) -> None:
-        super().__init__(operands=[tensor, tile], properties={"window": WindowAttr(window)})
+    def __init__(
+        self,
+        tensor: SSAValue,
+        window: Window,
+        tile: SSAValue,
+        *,
+        asynchronous: bool = False,
+        ahead: int | None = None,
+        at: tuple[str, int] | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[tensor, tile],
+            properties={
+                "window": WindowAttr(window),
+                "asynchronous": UnitAttr() if asynchronous else None,
+                "ahead": None if ahead is None else IntAttr(ahead),
+                "axis": None if at is None else StringAttr(at[0]),
+                "index": None if at is None else IntAttr(at[1]),
+            },
+        )
 
     def verify_(self) -> None:
         tensor, tile = tensor_of(self.tensor), shared_of(self.tile)
@@ -111,22 +140,51 @@ class CopyOp(IRDLOperation):
                 raise VerifyException(
                     f"tile: expected at least {part.extent} elements in dim {dim}, found {size}"
                 )
+        self._verify_stage(tile.stages.data)
+
+    def _verify_stage(self, stages: int) -> None:
+        if (self.axis is None) != (self.index is None) or (self.axis and self.ahead):
+            raise VerifyException("expected either ahead or at with an axis and an index")
+        if stages > 1 and self.ahead is None and self.index is None:
+            raise VerifyException("expected ahead or at, since the tile has stages")
+        if self.ahead is not None and self.ahead.data != stages - 1:
+            raise VerifyException(
+                f"ahead: expected {stages - 1}, one less than the stages of the tile, "
+                f"found {self.ahead.data}"
+            )
+        if self.index is not None and not 0 <= self.index.data < stages:
+            raise VerifyException(f"at: expected an index below {stages}, found {self.index.data}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        asynchronous = parser.parse_optional_keyword("async") is not None
         tensor = parser.parse_unresolved_operand()
         window = parse_window(parser)
+        ahead: int | None = None
+        at: tuple[str, int] | None = None
+        if parser.parse_optional_keyword("ahead"):
+            ahead = parser.parse_integer(allow_boolean=False)
+        elif parser.parse_optional_keyword("at"):
+            axis = parser.parse_identifier()
+            parser.parse_punctuation("=")
+            at = axis, parser.parse_integer(allow_boolean=False)
         parser.parse_keyword("to")
         tile = parser.parse_unresolved_operand()
         parser.parse_punctuation(":")
         source = parser.resolve_operand(tensor, parser.parse_type())
         parser.parse_punctuation(",")
-        return cls(source, window, parser.resolve_operand(tile, parser.parse_type()))
+        target = parser.resolve_operand(tile, parser.parse_type())
+        return cls(source, window, target, asynchronous=asynchronous, ahead=ahead, at=at)
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
+        printer.print_string(" async " if self.asynchronous is not None else " ")
         printer.print_ssa_value(self.tensor)
-        printer.print_string(f" {window_text(self.window.data)} to ")
+        printer.print_string(f" {window_text(self.window.data)}")
+        if self.ahead is not None:
+            printer.print_string(f" ahead {self.ahead.data}")
+        if self.axis is not None and self.index is not None:
+            printer.print_string(f" at {self.axis.data} = {self.index.data}")
+        printer.print_string(" to ")
         printer.print_ssa_value(self.tile)
         printer.print_string(" : ")
         printer.print_list([self.tensor.type, self.tile.type], printer.print_attribute)
@@ -207,6 +265,42 @@ class BarrierOp(IRDLOperation):
     name = "thread.barrier"
 
     assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class CommitOp(IRDLOperation):
+    """Ends a group of the asynchronous copies that the thread started since the last one."""
+
+    name = "thread.commit"
+
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class WaitOp(IRDLOperation):
+    """
+    Waits until at most `pending` of the thread's groups of asynchronous copies are incomplete.
+
+    Syntax: `thread.wait 2`
+    """
+
+    name = "thread.wait"
+
+    pending = prop_def(IntAttr)
+
+    def __init__(self, pending: int) -> None:
+        super().__init__(properties={"pending": IntAttr(pending)})
+
+    def verify_(self) -> None:
+        if self.pending.data < 0:
+            raise VerifyException(f"pending: expected at least 0, found {self.pending.data}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return cls(parser.parse_integer(allow_boolean=False))
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.pending.data}")
 
 
 @irdl_op_definition

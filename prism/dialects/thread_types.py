@@ -28,6 +28,15 @@ WARP = 32
 MAX_THREAD_REGISTERS = 255
 """The most registers of a thread on every target."""
 
+UNIT_BYTES = 16
+"""Bytes of the widest access, by which shared tiles are swizzled."""
+
+SWIZZLED_UNITS = (2, 4)
+"""Units of a row that a swizzle permutes: of wider rows a padded pitch frees the banks as well."""
+
+MAX_STAGES = 6
+"""The most tiles of a pipeline that are in flight or in use at a time."""
+
 MAX_TENSOR_BYTES = 2**31 - 1
 """Offsets in a tensor are 32-bit integers."""
 
@@ -229,7 +238,12 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
     """
     A row-major tile in shared memory; `pitch` is the distance of rows in elements.
 
-    Syntax: `!thread.shared<[8, 64], f16, pitch 72>`
+    `swizzle`: the units of 16 bytes of a row are permuted, unit u of row r standing at
+    `u ^ swizzle_phase(r)`, so that units of 8 consecutive rows lie in different banks although the
+    rows are dense. `stages`: one tile for each of so many consecutive indices of the loop around
+    its uses, a use meaning the tile of its own index.
+
+    Syntax: `!thread.shared<[64, 32], f16, pitch 32, swizzle, stages 3>`
     """
 
     name = "thread.shared"
@@ -237,9 +251,35 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
     shape: ArrayAttr[IntAttr]
     element_type: Attribute
     pitch: IntAttr
+    swizzle: IntAttr
+    stages: IntAttr
 
-    def __init__(self, shape: tuple[int, int], element_type: Attribute, pitch: int) -> None:
-        super().__init__(ArrayAttr([IntAttr(size) for size in shape]), element_type, IntAttr(pitch))
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        element_type: Attribute,
+        pitch: int,
+        *,
+        swizzle: bool = False,
+        stages: int = 1,
+    ) -> None:
+        super().__init__(
+            ArrayAttr([IntAttr(size) for size in shape]),
+            element_type,
+            IntAttr(pitch),
+            IntAttr(int(swizzle)),
+            IntAttr(stages),
+        )
+
+    @property
+    def swizzled(self) -> bool:
+        """Whether the units of a row are permuted."""
+        return bool(self.swizzle.data)
+
+    @property
+    def row_units(self) -> int:
+        """The units of 16 bytes of a row and its padding."""
+        return self.pitch.data * self.element_bytes // UNIT_BYTES
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -254,7 +294,7 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the tile."""
+        """Bytes of the tile of one stage."""
         return self.sizes[0] * self.pitch.data * self.element_bytes
 
     def verify(self) -> None:
@@ -266,6 +306,15 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(
                 f"pitch: expected at least {self.sizes[1]}, found {self.pitch.data}"
             )
+        if self.swizzled and (
+            self.pitch.data != self.sizes[1] or self.row_units not in SWIZZLED_UNITS
+        ):
+            raise VerifyException(
+                f"swizzle: expected dense rows of {' or '.join(map(str, SWIZZLED_UNITS))} units of "
+                f"{UNIT_BYTES} bytes, found {self.sizes[1]} elements, pitch {self.pitch.data}"
+            )
+        if not 1 <= self.stages.data <= MAX_STAGES:
+            raise VerifyException(f"stages: expected 1 to {MAX_STAGES}, found {self.stages.data}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -275,13 +324,23 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
             element_type = parser.parse_type()
             parser.parse_punctuation(",")
             pitch = IntAttr(_parse_keyed(parser, "pitch"))
-        return shape, element_type, pitch
+            swizzle, stages = 0, 1
+            while parser.parse_optional_punctuation(","):
+                if parser.parse_optional_keyword("swizzle"):
+                    swizzle = 1
+                else:
+                    stages = _parse_keyed(parser, "stages")
+        return shape, element_type, pitch, IntAttr(swizzle), IntAttr(stages)
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(f"{list(self.sizes)}, ")
             printer.print_attribute(self.element_type)
             printer.print_string(f", pitch {self.pitch.data}")
+            if self.swizzled:
+                printer.print_string(", swizzle")
+            if self.stages.data > 1:
+                printer.print_string(f", stages {self.stages.data}")
 
 
 ELEMENT_BYTES: dict[Attribute, int] = {f16: 2, f32: 4}

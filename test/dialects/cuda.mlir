@@ -41,6 +41,14 @@ cuda.kernel @all(%x: !cuda.ptr<global>, %o: !cuda.ptr<global>) grid [2, 3, 1] bl
     // CHECK-NEXT: cuda.yield %e, %d1 : f32, f32
     cuda.yield %e, %d1 : f32, f32
   }
+  // CHECK: cuda.copy_async 16 <global> %o[64] to <shared> %s[16] size %t if %in
+  cuda.copy_async 16 <global> %o[64] to <shared> %s[16] size %t if %in
+  // CHECK-NEXT: cuda.copy_async 4 <global> %o to <shared> %s
+  cuda.copy_async 4 <global> %o to <shared> %s
+  // CHECK-NEXT: cuda.commit
+  cuda.commit
+  // CHECK-NEXT: cuda.wait 2
+  cuda.wait 2
   // CHECK: cuda.for %j = 0 to 4 step 1 {
   // CHECK-NEXT: }
   cuda.for %j = 0 to 4 step 1 {

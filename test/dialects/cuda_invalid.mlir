@@ -96,3 +96,19 @@ cuda.kernel @k() grid [1, 1, 1] block 32 shared 0 target "sm_80" version "7.0" {
 // CHECK: expected bounds of 30 bits, found 4294967296
 cuda.for %i = 0 to 4294967296 step 1 {
 }
+
+// -----
+cuda.kernel @k(%x: !cuda.ptr<global>) grid [1, 1, 1] block 32 shared 16 target "sm_80" version "7.0" {
+  %s = cuda.shared.base
+  // CHECK: offset of the source: expected a multiple of 16 bytes, found 8
+  cuda.copy_async 16 <global> %x[8] to <shared> %s
+  cuda.return
+}
+
+// -----
+cuda.kernel @k(%x: !cuda.ptr<global>) grid [1, 1, 1] block 32 shared 16 target "sm_80" version "7.0" {
+  %s = cuda.shared.base
+  // CHECK: expected 4, 8 or 16 bytes, found 2
+  cuda.copy_async 2 <global> %x to <shared> %s
+  cuda.return
+}

@@ -59,5 +59,18 @@ thread.kernel @k(%x: tensor<8x4096xf16>, %w: tensor<4096x4096xf16>, %o: tensor<8
   // CHECK-NEXT: thread.for i < 2 {
   thread.for i < 2 {
   }
+  // CHECK: %ring = thread.alloc : !thread.shared<[64, 32], f16, pitch 32, swizzle, stages 3>
+  %ring = thread.alloc : !thread.shared<[64, 32], f16, pitch 32, swizzle, stages 3>
+  // CHECK-NEXT: thread.copy async %w [4096 cut i by 64, 4096 cut x by 32] at i = 1 to %ring :
+  thread.copy async %w [4096 cut i by 64, 4096 cut x by 32] at i = 1 to %ring : tensor<4096x4096xf16>, !thread.shared<[64, 32], f16, pitch 32, swizzle, stages 3>
+  // CHECK-NEXT: thread.commit
+  thread.commit
+  // CHECK-NEXT: thread.for i < 64 {
+  thread.for i < 64 {
+    // CHECK-NEXT: thread.wait 1
+    thread.wait 1
+    // CHECK-NEXT: thread.copy async %w [4096 cut i by 64, 4096 cut x by 32] ahead 2 to %ring :
+    thread.copy async %w [4096 cut i by 64, 4096 cut x by 32] ahead 2 to %ring : tensor<4096x4096xf16>, !thread.shared<[64, 32], f16, pitch 32, swizzle, stages 3>
+  }
   thread.return
 }

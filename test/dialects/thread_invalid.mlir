@@ -126,3 +126,27 @@ thread.kernel @k(%x: tensor<8x16xf16>) grid [1, 1, 1] warps 1 target "sm_80" {
 // -----
 // CHECK: vector: expected 1, 2, 4 or 8, found 3
 %f = "test.op"() : () -> !thread.fragment<[1, 96], rows threads 32 lanes 32 vector 3>
+
+// -----
+// CHECK: swizzle: expected dense rows of 2 or 4 units of 16 bytes, found 64 elements, pitch 64
+%s = "test.op"() : () -> !thread.shared<[8, 64], f16, pitch 64, swizzle>
+
+// -----
+// CHECK: stages: expected 1 to 6, found 7
+%s = "test.op"() : () -> !thread.shared<[8, 64], f16, pitch 72, stages 7>
+
+// -----
+thread.kernel @k(%x: tensor<8x16xf16>) grid [1, 1, 1] warps 1 target "sm_80" {
+  %s = thread.alloc : !thread.shared<[8, 16], f16, pitch 16, swizzle, stages 3>
+  // CHECK: expected ahead or at, since the tile has stages
+  thread.copy async %x [8, 16] to %s : tensor<8x16xf16>, !thread.shared<[8, 16], f16, pitch 16, swizzle, stages 3>
+  thread.return
+}
+
+// -----
+thread.kernel @k(%x: tensor<8x16xf16>) grid [1, 1, 1] warps 1 target "sm_80" {
+  %s = thread.alloc : !thread.shared<[8, 16], f16, pitch 16, swizzle, stages 3>
+  // CHECK: ahead: expected 2, one less than the stages of the tile, found 1
+  thread.copy async %x [8, 16] ahead 1 to %s : tensor<8x16xf16>, !thread.shared<[8, 16], f16, pitch 16, swizzle, stages 3>
+  thread.return
+}

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import f16, f32
 
-from prism.codegen.graph_point import GraphPoint, shared_pitch
+from prism.codegen.graph_point import GraphPoint, shared_type
 from prism.dialects.thread_types import MmaLayout, RowsLayout
 
 
@@ -58,15 +59,32 @@ def test_rows_layout(lab, warps, shape, layout):
     assert point(lab, warps=warps).rows_layout(*shape) == layout
 
 
-@given(columns=st.integers(2, 5000), element_bytes=st.sampled_from([2, 4]))
-def test_pitch_spreads_rows_over_banks(columns, element_bytes):
+@given(columns=st.integers(1, 5000), element=st.sampled_from([f16, f32]))
+def test_rows_lie_in_different_banks(columns, element):
     """8 rows of 16 bytes, as ldmatrix reads them, lie in 8 different groups of 4 banks."""
-    pitch = shared_pitch(columns, element_bytes)
-    assert pitch >= columns
-    assert (pitch - columns) * element_bytes < 32
-    groups = {row * pitch * element_bytes // 16 % 8 for row in range(8)}
-    assert len(groups) == 8
+    tile = shared_type((8, columns), element)
+    size = tile.element_bytes
+    assert (tile.pitch.data - columns) * size < 32
+    if columns == 1:
+        assert tile.pitch.data == 1
+        return
+    units = tile.row_units
+    for unit in range(columns * size // 16):
+        groups = {
+            (row * units + (unit ^ phase(row, units) if tile.swizzled else unit)) % 8
+            for row in range(8)
+        }
+        assert len(groups) == 8
 
 
-def test_one_column_is_dense():
-    assert shared_pitch(1, 4) == 1
+@pytest.mark.parametrize("columns", [16, 32])
+def test_short_rows_are_dense(columns):
+    """8 threads that copy 16 bytes each fill all banks, whatever rows they are of."""
+    tile = shared_type((64, columns), f16)
+    assert tile.swizzled
+    assert tile.pitch.data == columns
+
+
+def phase(row, units):
+    """What `swizzle_phase` emits."""
+    return row // (8 // units) % units

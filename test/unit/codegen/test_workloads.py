@@ -77,6 +77,7 @@ def test_all_candidates(lab, workload):
         tiles = {axis: int(rng.choice([8, 16, 32])) for axis in "xyzi"}
         params = point(graph, sizes, tiles)
         params |= {"warps": int(rng.choice([1, 2, 4, 8])), "swap": int(rng.integers(2))}
+        params["stages"] = int(rng.integers(1, 5))
         inputs = [
             (rng.standard_normal([int(e.evaluate(sizes)) for e in shape_of(type)]) * scale).astype(
                 np.float16
