@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO_BUNDLE := build/rms_norm
 
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint audit bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -29,6 +29,9 @@ lint: $(STAMP) ## ruff and strict basedpyright
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
+
+audit: $(STAMP) ## evaluate every axiom exactly, without each of its conditions and reversed
+	$(BIN)/python tools/audit_axioms.py
 
 bench: $(STAMP) ## run the slow sweeps and the benchmarks
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow

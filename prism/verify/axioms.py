@@ -34,6 +34,7 @@ class AxiomClass(Enum):
     LINEARITY = "a sum over an axis passing a linear operator"
     MATMUL = "matmul algebra"
     SUM = "algebra of sums"
+    MAXIMUM = "algebra of maxima over a dim"
     ELEMENTWISE = "elementwise algebra"
     DISTRIBUTION = "products of sums"
     QUOTIENT = "quotients and reciprocals"
@@ -144,6 +145,7 @@ AXIOMS: tuple[Axiom, ...] = (
         matmul-part-batch: (matmul (part A d a) (part B d a)) -> (part (matmul A B) d a)
             if (batch d)
         sum-part: (sum d (part A e a)) -> (part (sum d A) e a) if (ne-dim d e)
+        max-part: (max d (part A e a)) -> (part (max d A) e a) if (ne-dim d e)
         part-part: (part (part A d a) e b) -> (part (part A e b) d a) if (ne-dim d e)
         red-part: (red (part A d b) a) -> (part (red A a) d b)
         """,
@@ -152,6 +154,7 @@ AXIOMS: tuple[Axiom, ...] = (
         AxiomClass.CANCELLATION,
         """
         comb-of-part: (comb (part A d a) d a) -> A if (closed A a)
+        part-of-comb: (part (comb A d a) d a) -> A
         """,
     ),
     *_class(
@@ -165,6 +168,9 @@ AXIOMS: tuple[Axiom, ...] = (
         AxiomClass.PARALLEL_SUM,
         """
         sum-by-parts: (red (sum d (part A d a)) a) -> (sum d A) if (closed A a)
+        sum-of-comb: (sum d (comb A d a)) -> (red (sum d A) a)
+        max-by-parts: (redmax (max d (part A d a)) a) -> (max d A) if (closed A a)
+        max-of-comb: (max d (comb A d a)) -> (redmax (max d A) a)
         """,
     ),
     *_class(
@@ -185,14 +191,15 @@ AXIOMS: tuple[Axiom, ...] = (
         AxiomClass.MATMUL,
         """
         matmul-associative: (matmul (matmul A B) C) = (matmul A (matmul B C))
+            if (uncut A 1), (uncut B 1)
         matmul-mul-rows: (matmul (mul A B) C) -> (mul (matmul A C) B)
             if (unit B 1), (same-batch A C)
         matmul-mul-columns: (matmul A (mul B C)) -> (mul (matmul A B) C)
             if (unit C 2), (same-batch A B)
         matmul-scale-left: (matmul (scale c A) B) -> (scale c (matmul A B))
         matmul-scale-right: (matmul A (scale c B)) -> (scale c (matmul A B))
-        matmul-sum-rows: (sum 2 (matmul A B)) -> (matmul (sum 2 A) B)
-        matmul-sum-columns: (sum 1 (matmul A B)) -> (matmul A (sum 1 B))
+        matmul-sum-rows: (sum 2 (matmul A B)) -> (matmul (sum 2 A) B) if (uncut A 2)
+        matmul-sum-columns: (sum 1 (matmul A B)) -> (matmul A (sum 1 B)) if (uncut B 1)
         matmul-outer: (matmul A B) -> (mul A B) if (unit A 1)
         """,
     ),
@@ -202,8 +209,21 @@ AXIOMS: tuple[Axiom, ...] = (
         sum-sum: (sum d (sum e A)) -> (sum e (sum d A))
         sum-unit: (sum d A) => A if (unit A d)
         sum-add: (sum d (add A B)) -> (add (sum d A) (sum d B)) if (same A B d)
-        sum-mul: (sum d (mul A B)) -> (mul (sum d A) B) if (unit B d)
+        sum-mul: (sum d (mul A B)) -> (mul (sum d A) B) if (unit B d), (uncut A d)
         sum-scale: (sum d (scale c A)) -> (scale c (sum d A))
+        """,
+    ),
+    *_class(
+        AxiomClass.MAXIMUM,
+        """
+        max-max: (max d (max e A)) -> (max e (max d A))
+        max-unit: (max d A) => A if (unit A d)
+        max-increasing: (max d (un f A)) -> (un f (max d A)) if (increasing f), (uncut A d)
+        max-add: (max d (add A B)) -> (add (max d A) B) if (unit B d), (uncut A d)
+        max-mul: (max d (mul A B)) -> (mul (max d A) B) if (unit B d), (nonneg B), (uncut A d)
+        max-scale: (max d (scale c A)) -> (scale c (max d A)) if (ge0 c), (uncut A d)
+        max-shift: (max d (shift c A)) -> (shift c (max d A)) if (uncut A d)
+        max-maximum: (max d (maximum A B)) -> (maximum (max d A) (max d B)) if (same A B d)
         """,
     ),
     *_class(
@@ -249,6 +269,7 @@ AXIOMS: tuple[Axiom, ...] = (
             if (nonzero B), (total B), (same-shape A (mul A B))
         quotient-cancel-inverse: (mul (mul A (reciprocal B)) B) => A
             if (nonzero B), (total B), (same-shape A (mul A (reciprocal B)))
+        quotient-self: (mul A (reciprocal A)) -> (shift 1 (scale 0 A)) if (nonzero A)
         quotient-square: (mul A (reciprocal (mul A A))) => (reciprocal A)
         quotient-square-swapped: (mul (reciprocal (mul A A)) A) => (reciprocal A)
         """,
@@ -281,6 +302,7 @@ AXIOMS: tuple[Axiom, ...] = (
         rsqrt-as-reciprocal: (rsqrt A) -> (reciprocal (sqrt A))
         sqrt-times-sqrt: (mul (sqrt A) (sqrt A)) => A if (nonneg A)
         sqrt-of-square: (sqrt (mul A A)) => A if (nonneg A)
+        scale-sqrt: (scale c (sqrt A)) -> (sqrt (scale (* c c) A)) if (gt0 c)
         sqrt-of-reciprocal: (sqrt (reciprocal A)) -> (reciprocal (sqrt A))
         quotient-by-sqrt: (mul A (reciprocal (sqrt A))) => (sqrt A) if (pos A)
         quotient-by-sqrt-swapped: (mul (reciprocal (sqrt A)) A) => (sqrt A) if (pos A)
@@ -311,9 +333,26 @@ AXIOMS: tuple[Axiom, ...] = (
         relu-nonneg: (relu A) => A if (nonneg A)
         relu-scale: (relu (scale c A)) -> (scale c (relu A)) if (ge0 c)
         relu-maximum: (relu (maximum A B)) -> (maximum (relu A) (relu B))
+        relu-as-maximum: (relu A) -> (maximum A (scale 0 A))
         relu-parts: (sub (relu A) (relu (neg A))) => A
         sigmoid-minus: (sigmoid (scale -1 A)) -> (shift 1 (scale -1 (sigmoid A)))
         tanh-minus: (tanh (scale -1 A)) -> (scale -1 (tanh A))
         """,
     ),
 )
+
+IRREVERSIBLE = frozenset(
+    {
+        "binary-part-part",
+        "red-part",
+        "matmul-mul-rows",
+        "matmul-mul-columns",
+        "matmul-outer",
+        "sum-of-comb",
+        "max-of-comb",
+    }
+)
+"""
+The axioms whose right side may have a meaning where the left side has none or another one, under
+the same conditions. The audit finds an instance of each; of all others it finds none.
+"""

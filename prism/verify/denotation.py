@@ -1,5 +1,5 @@
 """
-What a term denotes, computed: arrays at every index of the axes, for given sizes and inputs.
+What a term denotes, computed exactly: arrays at every index of axes, for given sizes and inputs.
 
 It knows nothing of axioms or the e-graph, so it is a judge of both.
 """
@@ -9,43 +9,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prism.verify.exact import NOTHING, ZERO, Exact, ExactArray, each, exact
 from prism.verify.terms import Argument, Size, TermTable
-
-Array: TypeAlias = NDArray[np.float64]
 
 Index = Mapping[str, int]
 
-_UNARY: dict[str, Callable[[Array], Array]] = {
+UNARY_MEANING: dict[str, Callable[[Exact], Exact]] = {
     "neg": lambda x: -x,
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "exp": Exact.exp,
+    "log": Exact.log,
+    "sqrt": Exact.sqrt,
+    "rsqrt": lambda x: 1 / x.sqrt(),
     "square": lambda x: x * x,
     "reciprocal": lambda x: 1 / x,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "silu": lambda x: x / (1 + np.exp(-x)),
-    "relu": lambda x: np.where(x > 0, x, 0 * x),
-    "tanh": np.tanh,
+    "sigmoid": Exact.sigmoid,
+    "silu": lambda x: x * x.sigmoid(),
+    "relu": Exact.relu,
+    "tanh": Exact.tanh,
+    "gelu": Exact.gelu,
+    "gelu_tanh": Exact.gelu_tanh,
 }
+"""What each function of one element computes."""
 
-_EXPONENTIAL = ("exp", "sigmoid", "silu", "tanh")
-
-_MAX_EXPONENT = 30.0
-"""Beyond it 1 + exp(x) loses what the comparisons look at."""
-
-_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+BINARY_MEANING: dict[str, Callable[[Exact, Exact], Exact]] = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
-    "maximum": np.maximum,
+    "maximum": Exact.maximum,
 }
+"""What each function of two elements computes."""
 
 
 def chunk(extent: int, count: int, index: int) -> tuple[int, int]:
@@ -59,16 +55,16 @@ class Model:
     """
     Sizes, the number of indices of each axis, and an array per input and index.
 
-    Where a value is undefined it is NaN, and so is all that depends on it. Raises OverflowError
-    where float64 is too small for an exponential, which says nothing about the reals.
+    A value that is undefined stays so in all that depends on it. Raises UndecidedError where the
+    enclosures are too wide to say.
     """
 
     table: TermTable
     sizes: Mapping[str, int]
     counts: Mapping[str, int]
-    inputs: Callable[[str, Index], Array]
-    _memo: dict[tuple[int, tuple[tuple[str, int], ...]], Array] = field(
-        default_factory=dict[tuple[int, tuple[tuple[str, int], ...]], Array]
+    inputs: Callable[[str, Index], ExactArray]
+    _memo: dict[tuple[int, tuple[tuple[str, int], ...]], ExactArray] = field(
+        default_factory=dict[tuple[int, tuple[tuple[str, int], ...]], ExactArray]
     )
 
     def extent(self, size: Size, index: Index) -> int:
@@ -80,36 +76,35 @@ class Model:
             extent = end - start
         return extent
 
-    def value(self, term: int, index: Index) -> Array:
+    def value(self, term: int, index: Index) -> ExactArray:
         """The array that a term denotes at an index; `index` has all axes the term depends on."""
         entry = self.table.terms[term]
         key = (term, tuple(sorted((axis, index[axis]) for axis in entry.axes)))
         if key not in self._memo:
-            with np.errstate(all="ignore"):
-                array = self._value(entry.head, entry.arguments, index)
-            self._memo[key] = np.where(np.isfinite(array), array, np.nan)
+            self._memo[key] = self._value(entry.head, entry.arguments, index)
         return self._memo[key]
 
-    def _value(self, head: str, arguments: tuple[Argument, ...], index: Index) -> Array:
+    def _value(self, head: str, arguments: tuple[Argument, ...], index: Index) -> ExactArray:
         match head, arguments:
             case "in", (str() as name,):
                 return self.inputs(name, index)
             case "un", (str() as function, int() as a):
-                value = self.value(a, index)
-                if function in _EXPONENTIAL and np.any(np.abs(value) > _MAX_EXPONENT):
-                    raise OverflowError(function)
-                return _UNARY[function](value)
+                return each(UNARY_MEANING[function], self.value(a, index))
             case "bin", (str() as function, int() as a, int() as b):
-                return _BINARY[function](self.value(a, index), self.value(b, index))
+                return each(BINARY_MEANING[function], self.value(a, index), self.value(b, index))
             case "scale", (Fraction() as number, Fraction() as sizes, int() as a):
-                return self._constant(number, sizes) * self.value(a, index)
+                constant = self._constant(number, sizes)
+                return each(constant.__mul__, self.value(a, index))
             case "shift", (Fraction() as number, Fraction() as sizes, int() as a):
-                return self._constant(number, sizes) + self.value(a, index)
+                constant = self._constant(number, sizes)
+                return each(constant.__add__, self.value(a, index))
             case "matmul", (int() as a, int() as b):
                 left, right = self.value(a, index), self.value(b, index)
-                return np.sum(left[..., :, :, None] * right[..., None, :, :], axis=-2)
+                return _sum(left[..., :, :, None] * right[..., None, :, :], -2)
             case "sum", (int() as dim, int() as a):
-                return np.sum(self.value(a, index), axis=-dim, keepdims=True)
+                return np.expand_dims(_sum(self.value(a, index), -dim), -dim)
+            case "max", (int() as dim, int() as a):
+                return np.expand_dims(_max(self.value(a, index), -dim), -dim)
             case "part", (int() as a, int() as dim, str() as axis):
                 array = self.value(a, index)
                 start, end = chunk(array.shape[-dim], self.counts[axis], index[axis])
@@ -117,14 +112,16 @@ class Model:
             case "comb", (int() as a, int() as dim, str() as axis):
                 return np.concatenate(self._family(a, axis, index), axis=-dim)
             case "red", (int() as a, str() as axis):
-                return np.sum(self._family(a, axis, index), axis=0)
+                return _sum(np.stack(self._family(a, axis, index)), 0)
+            case "redmax", (int() as a, str() as axis):
+                return _max(np.stack(self._family(a, axis, index)), 0)
             case _:
                 raise ValueError(f"no term: {head} {arguments}")
 
-    def _family(self, term: int, axis: str, index: Index) -> list[Array]:
+    def _family(self, term: int, axis: str, index: Index) -> list[ExactArray]:
         return [self.value(term, {**index, axis: k}) for k in range(self.counts[axis])]
 
-    def _constant(self, number: Fraction, sizes: Fraction) -> float:
+    def _constant(self, number: Fraction, sizes: Fraction) -> Exact:
         """Reads the product of sizes off its prime factors."""
         value = number
         for name, prime in self.table.symbols.items():
@@ -135,4 +132,20 @@ class Model:
             while below % prime == 0:
                 below, value = below // prime, value / size
             sizes = Fraction(above, below)
-        return float(value)
+        return exact(value)
+
+
+def _max(array: ExactArray, axis: int) -> ExactArray:
+    """The largest along an axis."""
+    moved = np.moveaxis(array, axis, 0)
+    largest = np.full(moved.shape[1:], NOTHING, dtype=object)
+    for item in moved:
+        largest = each(Exact.maximum, largest, item)
+    return largest
+
+
+def _sum(array: ExactArray, axis: int) -> ExactArray:
+    """The sums along an axis; zero where there is nothing to sum."""
+    if array.shape[axis] == 0:
+        return np.full(np.delete(array.shape, axis), ZERO, dtype=object)
+    return np.asarray(np.sum(array, axis=axis), dtype=object)

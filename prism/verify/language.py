@@ -10,9 +10,11 @@ variables). A whole tensor depends on no axis; replication is that case and need
     (scale c A)      c * A on each element; (shift c A) c + A
     (matmul A B)     [.., m, k] x [.., k, n]
     (sum d A)        the sum over dim d, which stays with size 1
+    (max d A)        the largest over dim d, which stays with size 1
     (part A d a)     the chunk of A along dim d that the index of axis a chooses
     (comb A d a)     the concatenation along dim d of A at every index of axis a
     (red A a)        the sum of A at every index of axis a
+    (redmax A a)     the largest of A at every index of axis a; an empty chunk has no maximum
 
 Dims are counted from the end, from 1, so that 1 is the column, 2 the row, 3 and more the
 batch dims of a matmul at any rank.
@@ -27,7 +29,7 @@ from functools import cache
 Pattern = str | int | tuple["Pattern", ...]
 """A parsed expression: a variable or name, an integer, or a head with arguments."""
 
-UNARY = ("neg exp log sqrt rsqrt square reciprocal sigmoid silu relu tanh").split()
+UNARY = ("neg exp log sqrt rsqrt square reciprocal sigmoid silu relu tanh gelu gelu_tanh").split()
 """Functions of one element."""
 
 BINARY = "add sub mul div maximum".split()
@@ -41,9 +43,11 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "shift": ("constant", "term"),
     "matmul": ("term", "term"),
     "sum": ("dim", "term"),
+    "max": ("dim", "term"),
     "part": ("term", "dim", "axis"),
     "comb": ("term", "dim", "axis"),
     "red": ("term", "axis"),
+    "redmax": ("term", "axis"),
 }
 """The sorts of the arguments of each head."""
 
@@ -76,6 +80,7 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
     "same-mono": ("constant", "constant"),  # the same product of sizes, so that they add up
     # on functions
     "linear": ("unary",),
+    "increasing": ("unary",),
     "linear-left": ("binary",),
     "linear-right": ("binary",),
     "additive": ("binary",),
@@ -84,6 +89,7 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
 
 FUNCTION_FACTS: dict[str, tuple[str, ...]] = {
     "linear": ("neg",),
+    "increasing": ("exp", "sigmoid", "relu", "tanh"),
     "linear-left": ("mul", "div"),
     "linear-right": ("mul",),
     "additive": ("add", "sub"),

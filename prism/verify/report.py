@@ -58,12 +58,16 @@ class TermPrinter:
                 return f"({self._constant(value, sizes)} + {self._text(a)})"
             case "sum", (int() as dim, a):
                 return f"sum({self._bare(a)}, dim {self.rank - dim})"
+            case "max", (int() as dim, a):
+                return f"max({self._bare(a)}, dim {self.rank - dim})"
             case "part", (a, int() as dim, axis):
                 return f"part({self._bare(a)}, dim {self.rank - dim}, {axis_text(str(axis))})"
             case "comb", (a, int() as dim, axis):
                 return f"comb({self._bare(a)}, dim {self.rank - dim}, {axis_text(str(axis))})"
             case "red", (a, axis):
                 return f"red({self._bare(a)}, {axis_text(str(axis))})"
+            case "redmax", (a, axis):
+                return f"redmax({self._bare(a)}, {axis_text(str(axis))})"
             case _:
                 raise ValueError(f"no term: {tree}")
 

@@ -31,9 +31,11 @@ CONSTRUCTORS = {
     "shift": "Shift",
     "matmul": "Matmul",
     "sum": "Sum",
+    "max": "Max",
     "part": "Part",
     "comb": "Comb",
     "red": "Red",
+    "redmax": "Redmax",
 }
 """The constructor of each head. A constant is two arguments: a rational and a product of sizes."""
 
@@ -49,9 +51,11 @@ _DECLARATIONS = """
 (constructor Shift (BigRat BigRat Term) Term)
 (constructor Matmul (Term Term) Term)
 (constructor Sum (i64 Term) Term)
+(constructor Max (i64 Term) Term)
 (constructor Part (Term i64 String) Term)
 (constructor Comb (Term i64 String) Term)
 (constructor Red (Term String) Term)
+(constructor Redmax (Term String) Term)
 (function Ref (i64) Term :merge old)
 (function size (Term i64) Size :merge old)
 (relation Dim (i64))
@@ -65,6 +69,7 @@ _DECLARATIONS = """
 (relation nonzero (Term))
 (relation total (Term))
 (relation linear (String))
+(relation increasing (String))
 (relation linear-left (String))
 (relation linear-right (String))
 (relation additive (String))
@@ -89,11 +94,14 @@ _ANALYSES = """
 (rule ((= t (Matmul A B)) (= s (size A d)) (>= d 3)) ((set (size t d) s)) :ruleset analysis)
 (rule ((= t (Sum d A))) ((set (size t d) (Whole "1"))) :ruleset analysis)
 (rule ((= t (Sum d A)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
+(rule ((= t (Max d A))) ((set (size t d) (Whole "1"))) :ruleset analysis)
+(rule ((= t (Max d A)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Part A d a)) (= s (size A d))) ((set (size t d) (Cut s a))) :ruleset analysis)
 (rule ((= t (Part A d a)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Comb A d a)) (= (Cut s a) (size A d))) ((set (size t d) s)) :ruleset analysis)
 (rule ((= t (Comb A d a)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Red A a)) (= s (size A d))) ((set (size t d) s)) :ruleset analysis)
+(rule ((= t (Redmax A a)) (= s (size A d))) ((set (size t d) s)) :ruleset analysis)
 
 (rule ((= s (Whole w)) (Axis a)) ((free s a)) :ruleset analysis)
 (rule ((= s (Cut r b)) (free r a) (!= a b)) ((free s a)) :ruleset analysis)
@@ -105,11 +113,14 @@ _ANALYSES = """
 (rule ((= t (Bin g A B)) (closed A a) (closed B a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Matmul A B)) (closed A a) (closed B a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Sum d A)) (closed A a)) ((closed t a)) :ruleset analysis)
+(rule ((= t (Max d A)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Part A d b)) (closed A a) (!= a b)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Comb A d b)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Comb A d a))) ((closed t a)) :ruleset analysis)
 (rule ((= t (Red A b)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Red A a))) ((closed t a)) :ruleset analysis)
+(rule ((= t (Redmax A b)) (closed A a)) ((closed t a)) :ruleset analysis)
+(rule ((= t (Redmax A a))) ((closed t a)) :ruleset analysis)
 
 (rule ((= t (In n))) ((whole t)) :ruleset analysis)
 (rule ((= t (Un f A)) (whole A)) ((whole t)) :ruleset analysis)
@@ -118,6 +129,7 @@ _ANALYSES = """
 (rule ((= t (Bin g A B)) (whole A) (whole B)) ((whole t)) :ruleset analysis)
 (rule ((= t (Matmul A B)) (whole A) (whole B)) ((whole t)) :ruleset analysis)
 (rule ((= t (Sum d A)) (whole A)) ((whole t)) :ruleset analysis)
+(rule ((= t (Max d A)) (whole A)) ((whole t)) :ruleset analysis)
 
 ; A product with an identity is not reassociated, or it would go on for ever.
 (rule ((= A (Bin g A B))) ((subsume (Bin g A B))) :ruleset simplification)
@@ -249,7 +261,7 @@ class _Compiler:
                 self.premises.append(f"({operator} {_constant(constant)[0]} {_rational(0)})")
             case "same-mono", (left, right):
                 self.premises.append(f"(= {_constant(left)[1]} {_constant(right)[1]})")
-            case ("linear" | "linear-left" | "linear-right" | "additive") as predicate, (function,):
+            case predicate, (function,) if predicate in FUNCTION_FACTS:
                 self.premises.append(f"({predicate} {function})")
             case unknown, _:
                 raise ValueError(f"unknown condition '{unknown}'")

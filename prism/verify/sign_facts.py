@@ -55,6 +55,7 @@ SIGN_FACTS: tuple[SignFact, ...] = (
         (div A B) if (pos A), (nonneg B)
         (maximum A B) if (pos A)
         (sum d A) if (pos A), (uncut A d)
+        (max d A) if (pos A)
         (part A d a) if (pos A)
         """,
     ),
@@ -72,6 +73,7 @@ SIGN_FACTS: tuple[SignFact, ...] = (
         (div A B) if (nonneg A), (nonneg B)
         (maximum A B) if (nonneg A)
         (sum d A) if (nonneg A)
+        (max d A) if (nonneg A)
         (matmul A B) if (nonneg A), (nonneg B)
         (part A d a) if (nonneg A)
         (red A a) if (nonneg A)
@@ -84,6 +86,7 @@ SIGN_FACTS: tuple[SignFact, ...] = (
         (scale c A) if (nz c), (nonzero A)
         (mul A B) if (nonzero A), (nonzero B)
         (div A B) if (nonzero A)
+        (max d A) if (nonzero A)
         (part A d a) if (nonzero A)
         """,
     ),
@@ -110,6 +113,9 @@ SIGN_FACTS: tuple[SignFact, ...] = (
         (shift c A) if (total A)
         (matmul A B) if (total A), (total B)
         (sum d A) if (total A)
+        (max d A) if (total A), (uncut A d)
+        (gelu A) if (total A)
+        (gelu_tanh A) if (total A)
         (part A d a) if (total A)
         """,
     ),

@@ -126,6 +126,11 @@ class TermTable:
         shape = self._with_size(a, dim, UNIT)
         return self._add("sum", (dim, a), shape, self.axes(a))
 
+    def max(self, dim: int, a: int) -> int:
+        """The largest over a dim, which stays with size 1."""
+        shape = self._with_size(a, dim, UNIT)
+        return self._add("max", (dim, a), shape, self.axes(a))
+
     def part(self, a: int, dim: int, axis: str) -> int:
         """The chunk along a dim that the index of an axis chooses."""
         size = self._size(a, dim)
@@ -149,6 +154,11 @@ class TermTable:
         """The sum at all indices of an axis."""
         self._free(self.shape(a), axis)
         return self._add("red", (a, axis), self.shape(a), self.axes(a) - {axis})
+
+    def redmax(self, a: int, axis: str) -> int:
+        """The largest at all indices of an axis."""
+        self._free(self.shape(a), axis)
+        return self._add("redmax", (a, axis), self.shape(a), self.axes(a) - {axis})
 
     def constants_symbol(self, name: str) -> int:
         """The prime of a size in products of sizes."""
