@@ -157,8 +157,8 @@ class AxisMap:
     An entry is a dim (concrete) or, per dim of the tensor, the name of the Boolean variable that
     says whether the axis cuts that dim (symbolic; the paper's m_{T,d,p}).
 
-    `new_axis` is the axis of an omap whose index is a new leading dim of the output; it has no entry,
-    and the dims of the other entries are those of the tile.
+    `new_axis` is the axis of an omap whose index is a new leading dim of the output; it has no
+    entry, and the dims of the other entries are those of the tile.
     """
 
     entries: tuple[tuple[str, int | tuple[str, ...]], ...]
