@@ -169,6 +169,13 @@ AXIOMS: tuple[Axiom, ...] = (
         """
         sum-by-parts: (red (sum d (part A d a)) a) -> (sum d A) if (closed A a)
         sum-of-comb: (sum d (comb A d a)) -> (red (sum d A) a)
+        rescaled-sum: (rescaled (sum d (exp (sub (part A d a) (max d (part A d a)))))
+            (max d (part A d a)) a) -> (sum d (exp (sub A (max d A))))
+            if (closed A a), (uncut A d)
+        rescaled-matmul: (rescaled
+            (matmul (exp (sub (part A 1 a) (max 1 (part A 1 a)))) (part B 2 a))
+            (max 1 (part A 1 a)) a) -> (matmul (exp (sub A (max 1 A))) B)
+            if (closed A a), (closed B a), (uncut A 1)
         max-by-parts: (redmax (max d (part A d a)) a) -> (max d A) if (closed A a)
         max-of-comb: (max d (comb A d a)) -> (redmax (max d A) a)
         """,

@@ -115,11 +115,22 @@ class Model:
                 return _sum(np.stack(self._family(a, axis, index)), 0)
             case "redmax", (int() as a, str() as axis):
                 return _max(np.stack(self._family(a, axis, index)), 0)
+            case "rescaled", (int() as a, int() as b, str() as axis):
+                return self._rescaled(a, b, axis, index)
             case _:
                 raise ValueError(f"no term: {head} {arguments}")
 
     def _family(self, term: int, axis: str, index: Index) -> list[ExactArray]:
         return [self.value(term, {**index, axis: k}) for k in range(self.counts[axis])]
+
+    def _rescaled(self, a: int, b: int, axis: str, index: Index) -> ExactArray:
+        maxima = self._family(b, axis, index)
+        whole = _max(np.stack(maxima), 0)
+        summands = [
+            each(_rescale, tile, maximum, whole)
+            for tile, maximum in zip(self._family(a, axis, index), maxima, strict=True)
+        ]
+        return _sum(np.stack(summands), 0)
 
     def _constant(self, number: Fraction, sizes: Fraction) -> Exact:
         """Reads the product of sizes off its prime factors."""
@@ -133,6 +144,10 @@ class Model:
                 below, value = below // prime, value / size
             sizes = Fraction(above, below)
         return exact(value)
+
+
+def _rescale(value: Exact, maximum: Exact, whole: Exact) -> Exact:
+    return ZERO if maximum.empty and not whole.empty else value * (maximum - whole).exp()
 
 
 def _max(array: ExactArray, axis: int) -> ExactArray:

@@ -12,21 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 from xdsl.dialects import func
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from prism.dialects import threadblock
+from prism.dialects.expansions import expand
 from prism.dialects.kernel import GraphDefOp
 from prism.dialects.operator_op import OperatorOp
+from prism.dialects.operators import OPERATORS, Attributes
+from prism.dialects.shapes import required, result_shape
 from prism.dialects.sym import shape_of
 from prism.dialects.sym_expr import ONE, Polynomial, SymExpr
 from prism.verify.language import BINARY, UNARY
 from prism.verify.terms import Constant, IllShapedError, Shape, TermTable, shape_text
-
-T = TypeVar("T")
 
 
 class EncodeError(Exception):
@@ -92,6 +94,7 @@ class _Encoder:
         self.values: dict[SSAValue, int] = {}
         self.steps: list[Step] = []
         self.axes: list[str] = []
+        self.shapes: dict[int, tuple[SymExpr, ...]] = {}
         self.graphs = 0
 
     def function(self, function: func.FuncOp) -> Encoded:
@@ -120,41 +123,75 @@ class _Encoder:
 
     def _operator(self, op: OperatorOp) -> int:
         """The term of an operator of the table, on whole tensors or on tiles."""
-        table = self.table
-        name = op.operator.name
         operands = [self.values[value] for value in op.inputs]
-        rank = len(table.shape(operands[0]))
-        composite = _COMPOSITES.get(name)
-        if composite is not None:
-            size = shape_of(op.inputs[0].type)[-1 if op.dim_value is None else op.dim_value]
-            return composite(self, op, operands[0], size)
+        for value, operand in zip(op.inputs, operands, strict=True):
+            self.shapes.setdefault(operand, shape_of(value.type) if _is_tensor(value) else ())
+        try:
+            return expand(self, op.operator.name, operands, op.attribute_values)
+        except VerifyException as error:
+            raise UnsupportedError(f"{op_name(op)}: {error}") from error
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{op_name(op)} is not known to the verifier{error}") from error
+
+    def shape(self, value: int) -> tuple[SymExpr, ...]:
+        """The shape of a term that is an operand of a composite, or inside its expansion."""
+        return self.shapes[value]
+
+    def apply(self, name: str, operands: Sequence[int], attributes: Attributes) -> int:
+        """The term of an operator that is no composite. Raises UnsupportedError."""
+        term = self._apply(name, operands, attributes)
+        shapes = [self.shapes.get(operand, ()) for operand in operands]
+        if all(shapes) and term not in self.shapes:
+            self.shapes[term] = result_shape(OPERATORS[name], shapes, attributes)
+        return term
+
+    def _apply(self, name: str, operands: Sequence[int], attributes: Attributes) -> int:
+        table, first = self.table, operands[0]
+        rank = len(table.shape(first))
         match name:
             case "matmul":
                 return table.matmul(*operands)
             case "sum":
-                return table.sum(rank - _required(op.dim_value), operands[0])
+                return table.sum(rank - required(attributes.dim, "dim"), first)
+            case "max":
+                return table.max(rank - required(attributes.dim, "dim"), first)
             case "scale":
-                return self._scale(_required(op.constant_value), operands[0])
+                return self._scale(required(attributes.constant, "constant"), first)
             case "shift":
-                return self._shift(_required(op.constant_value), operands[0])
+                return self._shift(required(attributes.constant, "constant"), first)
+            case "at_least":
+                return self._at_least(required(attributes.constant, "constant"), first)
+            case "at_most":
+                least = -required(attributes.constant, "constant")
+                minus = self._scale(_MINUS_ONE, first)
+                return self._scale(_MINUS_ONE, self._at_least(least, minus))
+            case "pow":
+                return self._power(required(attributes.constant, "constant"), first)
             case _ if name in BINARY:
                 return table.binary(name, *operands)
             case _ if name in UNARY:
-                return table.unary(name, *operands)
+                return table.unary(name, first)
             case _:
-                raise UnsupportedError(f"{op_name(op)} is not known to the verifier")
+                raise UnsupportedError("")
 
-    def mean(self, op: OperatorOp, operand: int, size: SymExpr) -> int:
-        dim = len(self.table.shape(operand)) - _required(op.dim_value)
-        return self._scale(SymExpr.constant(1) / size, self.table.sum(dim, operand))
+    def _at_least(self, constant: SymExpr, operand: int) -> int:
+        """The maximum with a constant, which is 0 times the operand plus it."""
+        level = self._shift(constant, self.table.scale(Constant(Fraction(0)), operand))
+        return self.table.binary("maximum", operand, level)
 
-    def rms_norm(self, op: OperatorOp, operand: int, size: SymExpr) -> int:
-        """x / sqrt(mean(x^2) + eps) over the last dim, whose size is `size`."""
+    def _power(self, constant: SymExpr, operand: int) -> int:
+        """Products, reciprocals and roots; other exponents are not known."""
+        exponent = constant.as_constant()
         table = self.table
-        total = table.sum(1, table.unary("square", operand))
-        mean = self._scale(SymExpr.constant(1) / size, total)
-        root = table.unary("sqrt", self._shift(_required(op.constant_value), mean))
-        return table.binary("div", operand, root)
+        if exponent is None or exponent == 0 or abs(exponent) > _MAX_POWER:
+            raise UnsupportedError(f" with the exponent {constant}")
+        if exponent.denominator not in (1, 2):
+            raise UnsupportedError(f" with the exponent {constant}")
+        base = operand if exponent.denominator == 1 else table.unary("sqrt", operand)
+        power = base
+        for _ in range(abs(exponent.numerator) - 1):
+            power = table.binary("mul", power, base)
+        return power if exponent > 0 else table.unary("reciprocal", power)
 
     def _scale(self, constant: SymExpr, operand: int) -> int:
         """A constant of several summands is the sum of what each gives."""
@@ -227,19 +264,25 @@ class _Encoder:
         return term
 
     def _accum(self, op: threadblock.AccumOp, graph: _Graph) -> int:
-        if op.kind_value != "sum":
-            raise UnsupportedError(f"{op_name(op)}: kind {op.kind_value} is not known yet")
         name = op.axis.data
         self._known_axes(op, {name: 0}, graph.loops, "loop")
         axis, term = graph.axis(name), self.values[op.tile]
-        if axis not in self.table.axes(term):
+        axes = frozenset[str]().union(*(self.table.axes(self.values[v]) for v in op.operands))
+        if axis not in axes:
             self._refuse(
                 op, f"the summand does not depend on {name}: it counts as often as the loop runs"
             )
-        inner = [a for a in self.table.axes(term) if graph.depth(a) > graph.depth(axis)]
-        if inner:
+        if any(graph.depth(a) > graph.depth(axis) for a in axes):
             self._refuse(op, "the summand also depends on a loop inside this one")
-        return self.table.red(term, axis)
+        match op.kind_value:
+            case "sum":
+                return self.table.red(term, axis)
+            case "max":
+                return self.table.redmax(term, axis)
+            case "rescaled" if op.maximum is not None:
+                return self.table.rescaled(term, self.values[op.maximum], axis)
+            case kind:
+                raise UnsupportedError(f"{op_name(op)}: kind {kind} is not known to the verifier")
 
     def _output(self, op: threadblock.OutputOp, graph: _Graph) -> int:
         if not op.omap.concrete:
@@ -296,11 +339,13 @@ class _Encoder:
         raise NotEqualError(f"{op_name(op)}: {reason}")
 
 
-_COMPOSITES: dict[str, Callable[[_Encoder, OperatorOp, int, SymExpr], int]] = {
-    "mean": _Encoder.mean,
-    "rms_norm": _Encoder.rms_norm,
-}
-"""Operators defined by others."""
+_MINUS_ONE = SymExpr.constant(-1)
+
+_MAX_POWER = 8
+
+
+def _is_tensor(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType)
 
 
 def op_name(op: Operation) -> str:
@@ -314,9 +359,3 @@ def _shape(value: SSAValue) -> Shape:
         return tuple((str(size),) for size in shape_of(value.type))
     except VerifyException as error:
         raise UnsupportedError(f"%{value.name_hint or '?'}: {error}") from error
-
-
-def _required(value: T | None) -> T:
-    if value is None:
-        raise UnsupportedError("an operator lacks its dim or constant")
-    return value

@@ -56,6 +56,8 @@ def build_term(table: TermTable, pattern: Pattern, binding: Binding) -> int:
             return table.red(term(a), name(axis))
         case ("redmax", a, axis):
             return table.redmax(term(a), name(axis))
+        case ("rescaled", a, b, axis):
+            return table.rescaled(term(a), term(b), name(axis))
         case _:
             pass
     raise ValueError(f"no term: {pattern}")

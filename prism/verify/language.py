@@ -15,6 +15,7 @@ variables). A whole tensor depends on no axis; replication is that case and need
     (comb A d a)     the concatenation along dim d of A at every index of axis a
     (red A a)        the sum of A at every index of axis a
     (redmax A a)     the largest of A at every index of axis a; an empty chunk has no maximum
+    (rescaled A B a) the sum of A exp(B - redmax B a) at every index of axis a where B has a maximum
 
 Dims are counted from the end, from 1, so that 1 is the column, 2 the row, 3 and more the
 batch dims of a matmul at any rank.
@@ -48,6 +49,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "comb": ("term", "dim", "axis"),
     "red": ("term", "axis"),
     "redmax": ("term", "axis"),
+    "rescaled": ("term", "term", "axis"),
 }
 """The sorts of the arguments of each head."""
 

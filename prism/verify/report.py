@@ -68,6 +68,8 @@ class TermPrinter:
                 return f"red({self._bare(a)}, {axis_text(str(axis))})"
             case "redmax", (a, axis):
                 return f"redmax({self._bare(a)}, {axis_text(str(axis))})"
+            case "rescaled", (a, b, axis):
+                return f"rescaled({self._bare(a)}, {self._bare(b)}, {axis_text(str(axis))})"
             case _:
                 raise ValueError(f"no term: {tree}")
 

@@ -36,6 +36,7 @@ CONSTRUCTORS = {
     "comb": "Comb",
     "red": "Red",
     "redmax": "Redmax",
+    "rescaled": "Rescaled",
 }
 """The constructor of each head. A constant is two arguments: a rational and a product of sizes."""
 
@@ -56,6 +57,7 @@ _DECLARATIONS = """
 (constructor Comb (Term i64 String) Term)
 (constructor Red (Term String) Term)
 (constructor Redmax (Term String) Term)
+(constructor Rescaled (Term Term String) Term)
 (function Ref (i64) Term :merge old)
 (function size (Term i64) Size :merge old)
 (relation Dim (i64))
@@ -102,6 +104,7 @@ _ANALYSES = """
 (rule ((= t (Comb A d a)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Red A a)) (= s (size A d))) ((set (size t d) s)) :ruleset analysis)
 (rule ((= t (Redmax A a)) (= s (size A d))) ((set (size t d) s)) :ruleset analysis)
+(rule ((= t (Rescaled A B a)) (= s (size A d))) ((set (size t d) s)) :ruleset analysis)
 
 (rule ((= s (Whole w)) (Axis a)) ((free s a)) :ruleset analysis)
 (rule ((= s (Cut r b)) (free r a) (!= a b)) ((free s a)) :ruleset analysis)
@@ -121,6 +124,8 @@ _ANALYSES = """
 (rule ((= t (Red A a))) ((closed t a)) :ruleset analysis)
 (rule ((= t (Redmax A b)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Redmax A a))) ((closed t a)) :ruleset analysis)
+(rule ((= t (Rescaled A B b)) (closed A a) (closed B a)) ((closed t a)) :ruleset analysis)
+(rule ((= t (Rescaled A B a))) ((closed t a)) :ruleset analysis)
 
 (rule ((= t (In n))) ((whole t)) :ruleset analysis)
 (rule ((= t (Un f A)) (whole A)) ((whole t)) :ruleset analysis)

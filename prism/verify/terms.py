@@ -160,6 +160,17 @@ class TermTable:
         self._free(self.shape(a), axis)
         return self._add("redmax", (a, axis), self.shape(a), self.axes(a) - {axis})
 
+    def rescaled(self, a: int, b: int, axis: str) -> int:
+        """The sum at all indices of an axis of `a`, each times exp of `b` less its maximum."""
+        product = self.binary("mul", a, b)
+        if self.shape(product) != self.shape(a):
+            raise IllShapedError(
+                f"maxima {shape_text(self.shape(b))} do not fit tiles {shape_text(self.shape(a))}"
+            )
+        self._free(self.shape(a), axis)
+        axes = (self.axes(a) | self.axes(b)) - {axis}
+        return self._add("rescaled", (a, b, axis), self.shape(a), axes)
+
     def constants_symbol(self, name: str) -> int:
         """The prime of a size in products of sizes."""
         if name not in self.symbols:
