@@ -14,6 +14,22 @@ if TYPE_CHECKING:
     from prism.simulator.machine import Machine
 
 
+@dataclass(frozen=True)
+class Reduction:
+    """`bar.red`: how the threads' predicates combine, and the register that gets the result."""
+
+    name: str
+    destination: int | None
+
+    def of(self, values: Array, come: Array) -> Array:
+        """The result per block, (blocks, 1); arrays of shape (blocks, threads)."""
+        if self.name == "popc":
+            return (values & come).sum(axis=1, keepdims=True).astype(np.uint32)
+        if self.name == "and":
+            return np.logical_and.reduce(values | ~come, axis=1, keepdims=True)
+        return np.logical_or.reduce(values & come, axis=1, keepdims=True)
+
+
 @dataclass
 class _Arrival:
     """Threads that wait at one barrier instruction; `resume` is where they go on."""
@@ -23,6 +39,7 @@ class _Arrival:
     aligned: bool
     mask: Array
     expected: int | None
+    offered: tuple[Reduction, Array] | None
 
 
 class Barriers:
@@ -41,20 +58,25 @@ class Barriers:
         *,
         aligned: bool,
         waits: bool = True,
+        offered: tuple[Reduction, Array] | None = None,
     ) -> int:
         """
         The running group comes to a barrier.
 
         Returns where it goes on, or -1 if it has to wait. `expected` is the number of threads of
         the barrier, None for all that have not ended. Without `waits` the threads are counted and
-        go on.
+        go on. `offered` is a reduction with the predicate of each thread.
         """
         if expected is None and x.active == x.live and number not in self.waiting and waits:
             if x.races is not None:
                 x.races.next_interval(None)
             x.meter.total.barriers += x.active_blocks()
+            if offered is not None:
+                come = x.full(x.exact)
+                _reduce(x, [(offered[0], np.broadcast_to(offered[1], x.shape), come)], None)
             return resume
-        arrival = _Arrival(line, resume if waits else -1, aligned, x.full(x.exact), expected)
+        going_on = resume if waits else -1
+        arrival = _Arrival(line, going_on, aligned, x.full(x.exact), expected, offered)
         self.waiting.setdefault(number, []).append(arrival)
         if not waits:
             x.place(resume, x.exact)
@@ -78,6 +100,13 @@ class Barriers:
             self._check_warps(x, arrivals, complete)
             x.meter.total.barriers += int(np.count_nonzero(complete))
             self._order_accesses(x, come, complete)
+            reducing = [
+                (a.offered[0], np.broadcast_to(a.offered[1], x.shape), a.mask)
+                for a in arrivals
+                if a.offered is not None
+            ]
+            if reducing:
+                _reduce(x, reducing, complete[:, None])
             kept: list[_Arrival] = []
             for arrival in arrivals:
                 through = arrival.mask & complete[:, None]
@@ -136,3 +165,21 @@ class Barriers:
             f"barrier {number} waits for {wanted}, {int(come[block].sum())} came",
             lane,
         )
+
+
+def _reduce(
+    x: Machine, offers: list[tuple[Reduction, Array, Array]], complete: Array | None
+) -> None:
+    """
+    Gives the threads of complete barriers the result over all of them.
+
+    Each offer has the threads' values and which threads made it; instructions in several places may
+    take part in one barrier.
+    """
+    come = np.logical_or.reduce([mask for _, _, mask in offers])
+    values = np.logical_or.reduce([value & mask for _, value, mask in offers])
+    for reduction, _, mask in offers:
+        d = reduction.destination
+        if d is not None:
+            lanes = mask if complete is None else mask & complete
+            x.registers[d] = np.where(lanes, reduction.of(values, come), x.registers[d])

@@ -57,6 +57,7 @@ class Decoder:
         self.frame = self._expansion.kernel
         self.next_block = -1
         self._block_of: dict[int, int] = {}
+        self._carry: int | None = None
         self._flow = Flow()
         self._flows: list[list[Flow]] = []
         self._back_edges: list[tuple[int, int]] = []
@@ -233,6 +234,16 @@ class Decoder:
         if isinstance(operand, Negated):
             raise self.error(f"unsupported negated operand '!{operand.register.name}'")
         raise self.error("unsupported operand")
+
+    def carry(self, *, reads: bool, writes: bool) -> int:
+        """The slot of the carry flag CC.CF, and how the instruction uses it."""
+        if self._carry is None:
+            self._carry = self.slots.add(np.zeros((1, 1), np.bool_))
+        if reads:
+            self._flow.reads.add(self._carry)
+        if writes:
+            self._flow.writes.add(self._carry)
+        return self._carry
 
     def width(self, operand: Operand, scalar: ScalarType) -> int:
         """How many bits the register of an operand has; a literal has those of the type."""

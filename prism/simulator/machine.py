@@ -25,6 +25,7 @@ from prism.simulator.errors import BudgetError, DeadlockError, SimulatorError
 from prism.simulator.instructions.table import Step
 from prism.simulator.memory import GlobalMemory, Window
 from prism.simulator.meter import Meter
+from prism.simulator.phases import Phases
 from prism.simulator.races import Races
 from prism.simulator.sanitizer import SharedState
 from prism.simulator.types import Array
@@ -150,6 +151,7 @@ class Machine:
             if self.warps > 1:
                 self.races = Races(self.shared.stride, blocks)
         self.copies = Copies()
+        self.phases = Phases()
         self.barriers = Barriers()
         self.fragments: dict[tuple[int, ...], tuple[tuple[Array, ...], Array]] = {}
         # `dead` lanes have finished or never were; `exact` are the lanes of the running group
@@ -164,6 +166,9 @@ class Machine:
         self.ready: dict[int, Array | None] = {0: None if self.dead is None else ~self.dead}
         self.blocked: dict[int, Array | None] = {}
         self._choices = 0
+        # Set by an instruction that waits in vain: others have their turn first.
+        self.stalled = False
+        self._yielded: set[int] = set()
         self.registers: list[Array] = [
             slot(self) if callable(slot) else slot for slot in program.slots
         ]
@@ -224,6 +229,11 @@ class Machine:
         self._choices += 1
         if self._choices % FAIR_EVERY == 0:
             return next(iter(self.ready))
+        if self._yielded:
+            others = [at for at in self.ready if at not in self._yielded]
+            if others:
+                return min(others)
+            self._yielded.clear()
         return min(self.ready)
 
     # -- execution ------------------------------------------------------------------------------
@@ -250,6 +260,7 @@ class Machine:
                         continue
                 self.exact, self.active = exact, active
                 warps = self._warps(exact) if self.meter.on else 0
+                self.stalled = False
                 while True:
                     block = blocks[at]
                     counts[at] += active
@@ -264,6 +275,8 @@ class Machine:
                         break
                     if ready or (merge is not None and blocks[at].gate is not None):
                         self.place(at, exact)
+                        if self.stalled:
+                            self._yielded.add(at)
                         break
         self.meter.count_blocks(self, blocks, counts, warp_counts)
 

@@ -113,6 +113,28 @@ class SharedState:
         place = int(np.broadcast_to(offset, bad.shape)[where])
         x.fault(OutOfBoundsError, line, f"shared write at {place}: {_FAULTS[GUARD][1]}", where)
 
+    def mark_range(
+        self, x: Machine, block: int, where: slice, state: int, line: int, lane: tuple[int, int]
+    ) -> None:
+        """Gives a range of one block's bytes a state; `lane` is to blame if they are nobody's."""
+        self._split()
+        row = self.data.reshape(self.blocks, self.stride)[block]
+        if self.guarded and (row[where] & GUARD).any():
+            x.fault(OutOfBoundsError, line, f"shared write: {_FAULTS[GUARD][1]}", lane)
+        row[where] = state
+
+    def check_range(
+        self, x: Machine, block: int, where: slice, line: int, lane: tuple[int, int]
+    ) -> None:
+        """Faults unless a range of one block's bytes is written."""
+        row = self.data.reshape(self.rows, self.stride)[block if self.rows > 1 else 0]
+        states = row[where]
+        bad = states[states != WRITTEN]
+        if len(bad):
+            kind, reason = _FAULTS[int(bad[0])]
+            message = f"shared read of {len(states)} bytes at {where.start}: {reason}"
+            x.fault(kind, line, message, lane)
+
     def settle(self, index: Array, width: int, *, uniform: bool) -> None:
         """
         Marks bytes at flat indices (block-major) as written: a cp.async has arrived.

@@ -10,18 +10,24 @@ from prism.simulator.instructions import (
     control,
     convert,
     data,
+    extended,
     floating,
     integer,
     matrix,
+    mbarrier,
+    mma,
     warp,
+    wmma,
 )
 from prism.simulator.instructions.control import ControlOpcode
+from prism.simulator.instructions.extended import WITH_CARRY, with_carry
 from prism.simulator.instructions.table import Opcode
 
-OPCODES: dict[str, Opcode] = {
+_PLAIN: dict[str, Opcode] = {
     entry.name: entry
     for module in (
         integer,
+        extended,
         bits,
         floating,
         compare,
@@ -29,10 +35,17 @@ OPCODES: dict[str, Opcode] = {
         data,
         warp,
         matrix,
+        mma,
+        wmma,
+        mbarrier,
         asynchronous,
         atomic,
     )
     for entry in module.OPCODES
+}
+
+OPCODES: dict[str, Opcode] = {
+    name: with_carry(entry) if name in WITH_CARRY else entry for name, entry in _PLAIN.items()
 }
 """Instructions by mnemonic, without those that end a basic block."""
 

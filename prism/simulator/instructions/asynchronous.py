@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prism.simulator.copies import Copy
+from prism.simulator.instructions.mbarrier import bulk, track_copies
 from prism.simulator.instructions.table import Opcode, Step
 from prism.simulator.memory import check_alignment
 from prism.simulator.sanitizer import PENDING
@@ -25,6 +26,10 @@ def _cp(decoder: Decoder, instruction: Instruction) -> Step:
     words = instruction.modifiers
     if words[:1] != ("async",):
         raise decoder.error(f"unsupported '{instruction.mnemonic}'")
+    if words[1:2] == ("bulk",):
+        return bulk(decoder, instruction)
+    if words[1:2] == ("mbarrier",):
+        return track_copies(decoder, instruction)
     if words == ("async", "commit_group"):
         return _commit(decoder, instruction)
     if words in (("async", "wait_group"), ("async", "wait_all")):

@@ -10,6 +10,7 @@ import numpy as np
 from prism.simulator.access import spaces_of
 from prism.simulator.errors import SimulatorError
 from prism.simulator.instructions.floating import pack, unpack
+from prism.simulator.instructions.order import in_order
 from prism.simulator.instructions.table import Opcode, Raw, Step
 from prism.simulator.memory import SHIFT
 from prism.simulator.sanitizer import WRITTEN
@@ -185,32 +186,10 @@ class _Plan:
             # Repeated places are updated in the order of the lanes.
             self.fast.at(view.view(self.scalar.dtype), slots, parts[0].view(self.scalar.dtype))
             return None
-        old = self._in_order(view, slots, parts)
+        old = in_order(self.update, view, slots, parts)
         result = np.zeros(x.shape, STORAGE[self.scalar.bits])
         result[lanes] = old
         return result
-
-    def _in_order(self, view: Array, slots: Array, parts: list[Array]) -> Array:
-        """In rounds: each round has at most one lane for every place."""
-        order = np.argsort(slots, kind="stable")
-        ordered = slots[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        counts = np.diff(np.r_[starts, len(ordered)])
-        rank = np.empty(len(slots), np.int64)
-        rank[order] = np.arange(len(ordered)) - np.repeat(starts, counts)
-        old = np.empty(len(slots), view.dtype)
-        by_rank = np.argsort(rank, kind="stable")
-        at = 0
-        for size in np.bincount(rank):
-            lanes = by_rank[at : at + size]
-            at += int(size)
-            places = slots[lanes]
-            before = view[places]
-            old[lanes] = before
-            b = parts[0][lanes]
-            c = parts[1][lanes] if len(parts) > 1 else b
-            view[places] = self.update(before, b, c)
-        return old
 
 
 OPCODES: tuple[Opcode, ...] = (

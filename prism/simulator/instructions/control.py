@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from prism.simulator.barriers import Reduction
 from prism.simulator.errors import DivergenceError, SimulatorError
-from prism.simulator.syntax import Instruction, Label
+from prism.simulator.syntax import Instruction, Label, Negated
 from prism.simulator.types import TYPES, Array
 
 if TYPE_CHECKING:
@@ -129,18 +130,32 @@ def _trap(decoder: Decoder, instruction: Instruction) -> Terminator:
 
 
 def _barrier(decoder: Decoder, instruction: Instruction) -> Terminator:
-    """`bar.sync`, `bar.arrive`, `barrier.cta.sync{.aligned}`, ...; reductions are not supported."""
+    """`bar.sync`, `bar.arrive`, `bar.red`, and the same of `barrier{.cta}`."""
     words = [w for w in instruction.modifiers if w not in ("cta", "aligned")]
-    if words not in (["sync"], ["arrive"]):
+    operands = list(instruction.operands)
+    reduction: Reduction | None = None
+    value = 0
+    negated = False
+    if tuple(words) in _REDUCTIONS:
+        decoder.expect_operands(instruction, 3, 4)
+        scalar, reduction_name = _REDUCTIONS[tuple(words)]
+        target = decoder.destination(operands.pop(0), TYPES[scalar])
+        operand = operands.pop()
+        negated = isinstance(operand, Negated)
+        register = operand.register if isinstance(operand, Negated) else operand
+        value = decoder.source(register, TYPES["pred"])
+        reduction = Reduction(reduction_name, target)
+    elif words not in (["sync"], ["arrive"]):
         raise decoder.error(f"unsupported '{instruction.mnemonic}'")
-    decoder.expect_operands(instruction, 1, 2)
-    number = decoder.source(instruction.operands[0], TYPES["b32"])
+    else:
+        decoder.expect_operands(instruction, 1, 2)
+    number = decoder.source(operands[0], TYPES["b32"])
     expected: int | None = None
-    if len(instruction.operands) == 2:
-        expected = decoder.constant_value(instruction.operands[1], "the thread count")
+    if len(operands) == 2:
+        expected = decoder.constant_value(operands[1], "the thread count")
         if expected % 32 or not 32 <= expected <= 1024:
             raise decoder.error(f"thread count {expected} is not a multiple of 32 up to 1024")
-    waits = words == ["sync"]
+    waits = words != ["arrive"]
     if not waits and expected is None:
         raise decoder.error(f"'{instruction.mnemonic}' needs a thread count")
     aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
@@ -166,9 +181,22 @@ def _barrier(decoder: Decoder, instruction: Instruction) -> Terminator:
         which = int(numbers.flat[0])
         if which > 15:
             x.fault(SimulatorError, line, f"barrier number {which} is beyond 15")
-        return x.barriers.arrive(x, which, expected, resume, line, aligned=aligned, waits=waits)
+        offered: tuple[Reduction, Array] | None = None
+        if reduction is not None:
+            offered = reduction, ~x.registers[value] if negated else x.registers[value]
+        return x.barriers.arrive(
+            x, which, expected, resume, line, aligned=aligned, waits=waits, offered=offered
+        )
 
     return meet
+
+
+_REDUCTIONS: dict[tuple[str, ...], tuple[str, str]] = {
+    ("red", "popc", "u32"): ("u32", "popc"),
+    ("red", "and", "pred"): ("pred", "and"),
+    ("red", "or", "pred"): ("pred", "or"),
+}
+"""Barriers that reduce a predicate: the type of the result and how."""
 
 
 def _expect_whole_warps(x: Machine, lanes: Array, line: int) -> None:

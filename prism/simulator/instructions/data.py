@@ -259,6 +259,18 @@ def _st(decoder: Decoder, instruction: Instruction) -> Step:
     return run
 
 
+def _nanosleep(decoder: Decoder, instruction: Instruction) -> Step:
+    if instruction.modifiers != ("u32",):
+        raise decoder.error(f"unsupported '{instruction.mnemonic}'")
+    decoder.expect_operands(instruction, 1)
+    decoder.source(instruction.operands[0], TYPES["u32"])
+
+    def sleep(r: list[Array], m: Array | None, x: Machine) -> None:
+        x.stalled = True
+
+    return sleep
+
+
 def _hint(decoder: Decoder, instruction: Instruction) -> Step:
     return nothing
 
@@ -273,6 +285,6 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("membar", "fence", _hint),
     Opcode("fence", "fence", _hint),
     Opcode("nop", "other", _hint),
-    Opcode("nanosleep", "other", _hint),
+    Opcode("nanosleep", "other", _nanosleep),
     Opcode("griddepcontrol", "other", _hint),
 )
