@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
+from prism.cli import db
 from prism.errors import JobFailedError, PrismError
 
 EXIT_FAILED = 1
@@ -44,6 +45,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--time-limit", type=_seconds, metavar="S", help="give up after S seconds"
     )
     _add_compilation(optimize)
+    optimize.add_argument(
+        "--db",
+        metavar="PATH|none",
+        help="the tuning database (default: PRISM_DB, or prism/tuning.db in the cache directory)",
+    )
     _add_json(optimize)
 
     run = commands.add_parser(
@@ -70,6 +76,10 @@ def make_parser() -> argparse.ArgumentParser:
     _add_json(verify)
 
     _add_sim(commands.add_parser("sim", help="run any PTX file in the simulator"))
+
+    database = commands.add_parser("db", help="list, share and clean up stored tuning results")
+    database.set_defaults(module="prism.cli.db")
+    db.add_arguments(database)
     return parser
 
 
