@@ -22,6 +22,7 @@ from prism.runtime.manifest import (
     Manifest,
     Step,
 )
+from prism.runtime.program import Instruction, Program
 from prism.tune.target import load_target
 
 _DISTRIBUTIONS = ("prism", "xdsl", "egglog", "numpy", "cuda-bindings", "nvidia-nvjitlink")
@@ -67,6 +68,7 @@ def pack(compilation: Compilation) -> tuple[Manifest, dict[str, bytes]]:
         target=compilation.target,
         compute_capability=load_target(compilation.target).compute_capability,
         graph=graph,
+        program=workload_program(workload, sizes),
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         temporaries=tuple(temporaries),
@@ -75,6 +77,33 @@ def pack(compilation: Compilation) -> tuple[Manifest, dict[str, bytes]]:
         files={},
     )
     return manifest, files
+
+
+def workload_program(workload: FuncOp, sizes: Mapping[str, int]) -> Program:
+    """The workload's operators at these sizes, for machines without xDSL."""
+    numbers: dict[SSAValue, int] = {value: k for k, value in enumerate(workload.args)}
+    instructions: list[Instruction] = []
+    for op in workload.body.block.ops:
+        if not isinstance(op, OperatorOp):
+            continue
+        given = op.attribute_values
+        constants = [] if given.constant is None else [given.constant]
+        constants += given.bounds or ()
+        tensor = as_tensor(op.result.type)
+        instructions.append(
+            Instruction(
+                operator=op.operator.name,
+                operands=tuple(numbers[operand] for operand in op.inputs),
+                shape=tuple(int(size.evaluate(sizes)) for size in shape_of(tensor)),
+                dtype=str(tensor.element_type),
+                dim=given.dim,
+                constants=tuple(float(constant.evaluate(sizes)) for constant in constants),
+                permutation=given.permutation,
+            )
+        )
+        numbers[op.result] = len(numbers)
+    returned = tuple(numbers[value] for value in _returned(workload))
+    return Program(tuple(instructions), returned)
 
 
 class _Names:

@@ -94,7 +94,7 @@ def _open_simulator(manifest: Manifest) -> Backend:
 
 
 def _open_cuda(manifest: Manifest) -> Backend:
-    from prism.runtime.cuda_driver import CudaBackend
+    from prism.runtime.cuda_core import CudaBackend
 
     return CudaBackend(manifest.compute_capability)
 

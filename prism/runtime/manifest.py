@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from prism.runtime.dtypes import ELEMENT_TYPES
+from prism.runtime.program import Program, validate_program
 from prism.runtime.schema import SchemaError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAX_ELEMENTS = 2**36
 """Largest number of elements of one buffer that a manifest may ask to allocate."""
 
@@ -88,7 +89,12 @@ class GraphEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that `manifest.json` says; `files` has the SHA-256 of every other file."""
+    """
+    Everything that `manifest.json` says.
+
+    `program` is the workload at these sizes, for checks without xDSL; `files` has the SHA-256 of
+    every other file.
+    """
 
     format: int
     versions: dict[str, str]
@@ -97,6 +103,7 @@ class Manifest:
     target: str
     compute_capability: tuple[int, int]
     graph: GraphEntry
+    program: Program
     inputs: tuple[BufferEntry, ...]
     outputs: tuple[BufferEntry, ...]
     temporaries: tuple[BufferEntry, ...]
@@ -132,6 +139,11 @@ def validate(manifest: Manifest) -> None:
     for kernel in manifest.kernels:
         _validate_kernel(kernel, manifest)
     _validate_steps(manifest)
+    validate_program(
+        manifest.program,
+        [entry.shape for entry in manifest.inputs],
+        [entry.shape for entry in manifest.outputs],
+    )
 
 
 def _validate_buffer(entry: BufferEntry) -> None:

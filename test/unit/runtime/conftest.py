@@ -1,9 +1,11 @@
 """A small bundle: y = x on one block, with PTX that the simulator can run."""
 
+import ctypes
 from pathlib import Path
 
 import pytest
 
+from prism.runtime import cuda_core
 from prism.runtime.bundle import Bundle, write_bundle
 from prism.runtime.manifest import (
     BufferEntry,
@@ -12,6 +14,9 @@ from prism.runtime.manifest import (
     Manifest,
     Step,
 )
+from prism.runtime.program import Instruction, Program
+
+from .fake_cuda import FakeCudaCore, modules
 
 COPY_PTX = """\
 .version 7.0
@@ -39,13 +44,14 @@ COPY_PTX = """\
 
 def copy_manifest() -> Manifest:
     return Manifest(
-        format=1,
+        format=2,
         versions={"prism": "0.1.0"},
         workload="copy",
         shape={"n": 4},
         target="sm_80",
         compute_capability=(8, 0),
         graph=GraphEntry("copy__g0", "graph", ("copy",), {"x": "{}"}, {}, "equal", "0" * 64),
+        program=Program((Instruction("scale", (0,), (4, 8), "f16", None, (1.0,), None),), (1,)),
         inputs=(BufferEntry("x", (4, 8), "f16", 1.0, None),),
         outputs=(BufferEntry("out0", (4, 8), "f16", None, 1),),
         temporaries=(),
@@ -65,3 +71,12 @@ COPY_FILES = {
 @pytest.fixture
 def copy_bundle(tmp_path: Path) -> Bundle:
     return write_bundle(tmp_path / "bundle", copy_manifest(), COPY_FILES)
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCudaCore:
+    """A machine with one GPU, as far as `prism.runtime` sees."""
+    fake = FakeCudaCore()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: None)
+    monkeypatch.setattr(cuda_core, "import_module", modules(fake).__getitem__)
+    return fake

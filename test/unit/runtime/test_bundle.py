@@ -85,6 +85,10 @@ def forge(bundle: Bundle, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_bytes(canonical(content))
 
 
+def instruction(content: dict[str, Any], **entries: object) -> None:
+    content["program"]["instructions"][0].update(entries)
+
+
 def test_forging_without_a_change_is_accepted(copy_bundle: Bundle):
     forge(copy_bundle, lambda content: None)
     load_bundle(copy_bundle.path)
@@ -93,7 +97,16 @@ def test_forging_without_a_change_is_accepted(copy_bundle: Bundle):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(format=2), "format: expected 1, found 2"),
+        (lambda c: c.update(format=1), "format: expected 2, found 1"),
+        (lambda c: c["program"].update(outputs=[2]), r"program.outputs: no value 2"),
+        (lambda c: c["program"].update(outputs=[]), "shapes differ from those of the outputs"),
+        (lambda c: instruction(c, operands=[1]), r"instructions\[0\]: uses value 1 of 1"),
+        (lambda c: instruction(c, operands=[]), "expected operands"),
+        (lambda c: instruction(c, dim=2), "bad dim"),
+        (lambda c: instruction(c, dtype="f8"), "unknown dtype 'f8'"),
+        (lambda c: instruction(c, shape=[4, 0]), "bad shape"),
+        (lambda c: instruction(c, shape=[8, 4]), "shapes differ from those of the outputs"),
+        (lambda c: instruction(c, permutation=[0, 0]), "bad permutation"),
         (lambda c: c.update(format=True), "format: expected int, found bool"),
         (lambda c: c.update(extra=1), "unknown entries: extra"),
         (lambda c: c.pop("steps"), "missing or unknown entries: steps"),
