@@ -244,11 +244,14 @@ def _slice(
 def _concat(
     operator: Operator, operands: Sequence[int], ones: Ones, given: Attributes
 ) -> int | None:
-    """Operands of one layout, unless it cuts the dim along which they are joined."""
-    first = operands[0]
-    if any(layout != first for layout in operands):
+    """
+    Operands of one layout, unless it cuts the dim along which they are joined; a whole operand is
+    the maximum of its indices too.
+    """
+    first = min(operands)
+    if any(layout != first and (first, layout) != (PARTIAL_MAX, REPL) for layout in operands):
         return None
-    return _slice(operator, operands[:1], ones, given)
+    return _slice(operator, [first], ones, given)
 
 
 def _broadcast(

@@ -227,7 +227,9 @@ class AccumOp(IRDLOperation):
     Folds tiles over a loop axis; its result is whole on that axis and exists after the loop.
 
     Kinds: `sum`, the default; `max`; and `rescaled`, the sum of t_i exp(m_i - M) with M the maximum
-    of the tiles m_i, where an iteration of m_i = -inf below M counts 0, and M = -inf gives NaN.
+    of the tiles m_i, where an iteration of m_i = -inf counts 0. So a quotient of two such sums is
+    NaN where all keys are masked, as a softmax is, and what a masked block leaves to a later graph
+    disturbs nothing.
 
     Syntax: `%a = threadblock.accum %t over i : T -> T`, `.. over i kind max : T -> T`,
     `.. over i rescaled %m : T, M -> T`.

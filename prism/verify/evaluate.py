@@ -142,7 +142,8 @@ def _at(expression: SymExpr, sizes: Mapping[str, int]) -> Fraction:
 def _apply(op: OperatorOp, operands: Sequence[Array], sizes: Mapping[str, int]) -> Array:
     """An operator of the table on arrays."""
     given = op.attribute_values
-    bounds = tuple(float(_at(bound, sizes)) for bound in given.bounds or ())
+    at = _size if op.operator.kind is Kind.SLICE else _at
+    bounds = tuple(float(at(bound, sizes)) for bound in given.bounds or ())
     values = Values(
         dim=given.dim or 0,
         constant=0.0 if given.constant is None else float(_at(given.constant, sizes)),
@@ -338,9 +339,11 @@ _FOLDS: dict[str, Callable[[Array, Array], Array]] = {"sum": np.add, "max": np.m
 
 
 def _rescaled(tiles: Sequence[Array], maxima: Sequence[Array]) -> Array:
-    """The sum of t_i exp(m_i - M), M the maximum of the m_i, as `threadblock.accum` says."""
+    """
+    The sum of t_i exp(m_i - M), M the maximum of the m_i, as `threadblock.accum` says.
+    """
     whole = reduce(np.maximum, maxima)
     total = np.zeros_like(tiles[0])
     for tile, maximum in zip(tiles, maxima, strict=True):
         total = total + np.where(np.isneginf(maximum), 0, tile * np.exp(maximum - whole))
-    return np.where(np.isneginf(whole), np.nan, total)
+    return total
