@@ -37,8 +37,8 @@ class Enumerated:
     `states` are the partial graphs that passed the checks, `mismatched` the extensions that
     dimension matching refused, `assignments` the concrete maps that satisfy the constraints, of
     which `maps` of each graph have those that the layout table accepts. `complete` unless a limit
-    of the e-graph or of time cut the search short; `unsupported` are operators of the e-graph that
-    it cannot add.
+    of the e-graph or of time cut the search short, `expired` if time did; `unsupported` are
+    operators of the e-graph that it cannot add.
     """
 
     graphs: tuple[Found, ...]
@@ -46,6 +46,7 @@ class Enumerated:
     mismatched: int
     assignments: int
     complete: bool
+    expired: bool
     unsupported: tuple[str, ...]
 
 
@@ -95,6 +96,7 @@ def enumerate_graphs(
         progress.mismatched,
         assignments,
         saturated and not progress.expired,
+        progress.expired,
         tuple(sorted(problem.expressions.unsupported)),
     )
 

@@ -90,6 +90,8 @@ class Search:
         axes = [axis for axis in axes if map_kind(tensor, axis) in self.concrete]
         options = [(None, *range(len(self.variables[tensor, axis]))) for axis in axes]
         for chosen in product(*options):
+            if self.progress.expired:
+                return
             mark = self.cuts.mark()
             if all(
                 self.cuts.equate(literal, CUT if dim == cut else NEVER)

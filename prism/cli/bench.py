@@ -1,0 +1,49 @@
+"""`prism bench`: the measurements that the documentation quotes."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+
+DEFAULT_LIMIT = 60.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """One subcommand a measurement; each sets `module`, whose `run` does it."""
+    benches = parser.add_subparsers(metavar="WHAT", required=True)
+    search = benches.add_parser(
+        "search", help="what the search of each workload takes and finds, against the paper"
+    )
+    search.set_defaults(module="prism.cli.bench", bench="prism.cli.bench_search")
+    search.add_argument(
+        "files", nargs="*", metavar="FILE", help="MLIR files (default: all of examples/)"
+    )
+    mode = search.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--ablation",
+        action="store_true",
+        help="the enumerative engine on rms_norm (or FILE) with maps symbolic and enumerated",
+    )
+    mode.add_argument(
+        "--stacked", action="store_true", help="1 to 16 gated MLP blocks, one after the other"
+    )
+    search.add_argument(
+        "--time-limit",
+        type=_positive,
+        default=DEFAULT_LIMIT,
+        metavar="S",
+        help=f"seconds for each row (default {DEFAULT_LIMIT:g})",
+    )
+    search.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the measurement that the subcommand names."""
+    return import_module(arguments.bench).run(arguments)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, found {text}")
+    return value
