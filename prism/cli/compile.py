@@ -148,16 +148,17 @@ class Pipeline:
         return result
 
     def _note_families(self) -> None:
-        from prism.tune.space import graph_def
+        from prism.tune.graph import graph_def
 
-        for function in self._candidates():
+        for function in self.candidates():
             verdict = function.attributes.get(VERDICT)
             kind = verdict.data.kind if isinstance(verdict, VerdictAttr) else "unknown"
             graph = graph_def(function)
             family = Family(graph.grid_axes, graph.loop_axes, kind)
             self.result.families[function.sym_name.data] = family
 
-    def _candidates(self) -> list[FuncOp]:
+    def candidates(self) -> list[FuncOp]:
+        """The candidate graphs as they stand."""
         from prism.verify.api import is_candidate
 
         functions = (op for op in self.result.module.ops if isinstance(op, FuncOp))
@@ -228,7 +229,7 @@ def locate(error: PrismError, source: Source, workload: FuncOp) -> None:
 def describe_graph(choice: Choice) -> GraphEntry:
     """A chosen graph to read: operators in order, and the maps of its inputs and outputs."""
     from prism.dialects.threadblock import AccumOp, InputOp, OutputOp, TileOperatorOp
-    from prism.tune.space import graph_def
+    from prism.tune.graph import graph_def
 
     graph = graph_def(choice.candidate)
     sources = dict[SSAValue, SSAValue](zip(graph.body.block.args, graph.inputs, strict=True))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from prism.cli import db
+from prism.cli import bench, db, space
 from prism.errors import JobFailedError, PrismError
 
 EXIT_FAILED = 1
@@ -80,6 +80,12 @@ def make_parser() -> argparse.ArgumentParser:
     database = commands.add_parser("db", help="list, share and clean up stored tuning results")
     database.set_defaults(module="prism.cli.db")
     db.add_arguments(database)
+
+    parameters = commands.add_parser("space", help="the parameter spaces of the proven graphs")
+    parameters.set_defaults(module="prism.cli.space")
+    space.add_arguments(parameters)
+
+    bench.add_arguments(commands.add_parser("bench", help="measure what the documentation quotes"))
     return parser
 
 
@@ -150,6 +156,7 @@ def _add_sim(sim: argparse.ArgumentParser) -> None:
     sim.add_argument(
         "--budget", type=_count, metavar="N", help="vector instructions before a loop is endless"
     )
+    sim.add_argument("--cooperative", action="store_true", help="run all blocks at once")
     sim.add_argument("--no-sanitizer", action="store_true", help="check bounds only")
     sim.add_argument(
         "-o", "--output", metavar="DIR", help="save buffers that the kernel changed as argN.npy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,18 +11,20 @@ from xdsl.dialects.func import FuncOp
 from prism.codegen.errors import CannotLower
 from prism.codegen.limits import lowering_cost
 from prism.errors import JobFailedError
-from prism.tune.cost import Cost, Usage, cost, estimate_usage
-from prism.tune.space import Graph, Point, SpaceError, parameter_names, points, read_graph
+from prism.tune.cost import Cost, cost
+from prism.tune.graph import Graph, SpaceError, read_graph
+from prism.tune.space import Point, Space, parameter_names
 from prism.tune.target import Target
+from prism.tune.usage import OTHER_REGISTERS, Usage, estimate_usage
 
 MAX_LOWERINGS = 96
 """How many points are lowered for their true footprint before giving up."""
 
-GOOD_ENOUGH = 8
+GOOD_ENOUGH = 16
 """How many points that can be lowered are compared by their true footprint."""
 
-OTHER_REGISTERS = 56
-"""Registers per thread beside accumulators: addresses, operands and indices."""
+MAX_REFUSALS = 6
+"""How many points of one graph may be refused before its others are passed over."""
 
 
 class TuneError(JobFailedError):
@@ -68,13 +71,17 @@ def choose(
     best: Choice | None = None
     tried = found = 0
     refusals: dict[str, None] = {}
+    refused: Counter[str] = Counter()
     for entry in ranked:
         if tried >= MAX_LOWERINGS or found >= GOOD_ENOUGH:
             break
+        if refused[entry.graph.name] >= MAX_REFUSALS:
+            continue
         tried += 1
         try:
             footprint = lowering_cost(entry.candidate, sizes, entry.point.parameters(), target)
         except CannotLower as error:
+            refused[entry.graph.name] += 1
             refusals[f"@{entry.graph.name}: {error.message}"] = None
             continue
         registers = min(
@@ -115,10 +122,12 @@ def _rank(
             continue
         if not overrides.keys() <= parameter_names(graph):
             continue
-        options = list(points(graph, overrides))
-        some_agree = some_agree or bool(options)
-        for point in options:
-            estimate = cost(graph, point, estimate_usage(graph, point), target)
+        # What the user fixed is refused by code generation, which says why, not left out here.
+        space = Space(graph, None if overrides else target, overrides)
+        some_agree = some_agree or space.count > 0
+        for point in space.points():
+            usage = estimate_usage(graph, point.tiles, point.warps, point.swap, point.stages)
+            estimate = cost(graph, point, usage, target)
             if estimate is not None:
                 entry = _Ranked(estimate.seconds, len(ranked), candidate, graph, point)
                 ranked.append(entry)

@@ -1,40 +1,62 @@
 """
-The first cost model: seconds of one launch, from bytes moved, latency, occupancy and padding.
+The cost model: seconds of one launch, from the graph, a point, its usage and the target alone.
 
-It describes the kernels that code generation makes today: a block loads the tiles of a step, waits,
-computes, and only then loads the next, so that the parts of a step add up within a block and other
-blocks of the same SM hide them. It ranks points; it does not predict times.
+A block runs its loop in steps. Loads of a step (the *stream*) and its computation (the *work*)
+overlap across the blocks of an SM and across pipeline stages; what is left of the shorter one is
+divided by how many steps are on their way at a time:
+
+    time = launch + ramp + max(stream, work) + min(stream, work) / (blocks of an SM * stages)
+    stream = max(dram + l2, port, latency)
+    work = issue + tensor + shared + barrier
+
+It ranks points. `docs/tuning.md` describes each term; the constants below are its sources.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prism.tune.space import Graph, Operand, Point, Product
+from prism.tune.graph import Graph, Operand
+from prism.tune.space import Point
 from prism.tune.target import Target
+from prism.tune.usage import (
+    MMA_DEPTH,
+    MMA_TILE,
+    Usage,
+    blocks_per_sm,
+    input_bytes,
+    padded,
+    tile_bytes,
+    tile_elements,
+    tile_extents,
+    warp_split,
+)
 
 LAUNCH_SECONDS = 3e-6
 """From the host's call to the first instruction, in a stream of launches."""
 
-STEP_LATENCY_SECONDS = 1.2e-6
-"""Of a load from DRAM, its store to shared memory and two barriers: about 1700 cycles."""
+LOAD_LATENCY_SECONDS = 7e-7
+"""Of a load from DRAM under some load: 600 to 1000 cycles in published microbenchmarks of A100."""
 
-L2_BANDWIDTH_RATIO = 2.5
-"""Bandwidth of L2 over that of DRAM; the same for the targets that Prism knows, within 30 %."""
+STEP_SECONDS = 3e-7
+"""Of a step beside its load: a store to shared memory, two barriers, the first products."""
 
-SM_BYTES_PER_CLOCK = 32
-"""What one SM loads per clock at most through plain loads (half of the 64 of its L2 port)."""
+L2_BANDWIDTH_RATIO = 2.0
+"""Bandwidth of L2 over that of DRAM that kernels reach, of 2 to 2.5 for the targets known."""
+
+SM_BYTES_PER_CLOCK = 64
+"""What one SM takes from L2 per clock (NVIDIA A100 whitepaper: 5120 bytes per clock for all)."""
 
 FETCH_BYTES = 64
 """What L2 fetches from DRAM at least: a row of a tile that is shorter wastes the rest."""
 
-MMA_EFFICIENCY = 0.4
+MMA_EFFICIENCY = 0.6
 """The part of the tensor rate that mma.sync reaches when operands come from shared memory."""
 
-INSTRUCTIONS_PER_VECTOR = 20
-"""Instructions of a thread for each 16 bytes of an input tile: load, store to shared memory, and
-its share of the products, sums and addresses. Counted by the simulator on today's kernels."""
+SHARED_BYTES_PER_CLOCK = 128
+"""32 banks of 4 bytes (CUDA C++ programming guide)."""
 
 ISSUE_PER_CLOCK = 2.4
 """Warp instructions that an SM issues per clock, of at most 4."""
@@ -42,141 +64,228 @@ ISSUE_PER_CLOCK = 2.4
 ISSUE_WARPS = 16
 """Warps that an SM needs to issue at that rate; fewer wait for their own results."""
 
-MMA_TILE = {0: (16, 8), 1: (8, 16)}
-"""Rows and columns that one mma covers, by `swap`."""
+BARRIER_CYCLES = 30
+"""Of a block's barrier when all warps arrive together."""
 
-MMA_DEPTH = 16
+
+@dataclass(frozen=True)
+class InstructionModel:
+    """
+    Warp instructions by what causes them, counted by the simulator on what code generation prints.
+
+    Per vector of 16 bytes of an input (a thread's copy), per mma, per 8x8 matrix of an operand from
+    shared memory, per element that a sum reads, per element of an output, per step of a warp, and
+    per warp once.
+    """
+
+    vector: float = 12.0
+    mma: float = 2.0
+    matrix: float = 1.0
+    summed: float = 4.0
+    stored: float = 12.0
+    step: float = 40.0
+    warp: float = 150.0
+
+
+INSTRUCTIONS = InstructionModel()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """
+    What a launch does in all: bytes asked for and fetched from DRAM, warp instructions, flops of
+    the matrix instructions, bytes that cross shared memory's banks, and barriers of blocks.
+    """
+
+    global_bytes: int
+    dram_bytes: int
+    instructions: int
+    mma_flops: int
+    shared_bytes: int
+    barriers: int
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The estimate and what it is made of; all in seconds, bytes or counts."""
+    """The estimate and what it is made of: seconds of each term, and the counts behind them."""
 
     seconds: float
+    terms: Mapping[str, float]
     blocks: int
     blocks_per_sm: int
     waves: int
-    dram_bytes: int
-    global_bytes: int
+    counts: Counts
 
+    @property
+    def global_bytes(self) -> int:
+        """Bytes that all blocks ask for."""
+        return self.counts.global_bytes
 
-@dataclass(frozen=True)
-class Usage:
-    """What a block needs: shared memory in bytes, threads, and registers per thread."""
-
-    smem_bytes: int
-    threads: int
-    registers: int
-
-
-def estimate_usage(graph: Graph, point: Point) -> Usage:
-    """The usage before code generation: all input tiles in shared memory, products in registers."""
-    smem = sum(_tile_bytes(operand, point) for operand in graph.inputs)
-    threads = 32 * point.warps
-    accumulators = sum(
-        math.prod(_padded(product, point)[:2]) / threads for product in graph.products
-    )
-    return Usage(smem, threads, min(255, 48 + math.ceil(accumulators)))
-
-
-def blocks_per_sm(usage: Usage, target: Target) -> int:
-    """How many blocks of a kernel an SM holds at a time; 0 if not even one fits."""
-    smem = usage.smem_bytes + target.reserved_shared_bytes_per_block
-    # Registers are given to warps in units of 256 (CUDA occupancy calculator).
-    registers = math.ceil(usage.registers * 32 / 256) * 256 * (usage.threads // 32)
-    if usage.smem_bytes > target.max_shared_bytes_per_block:
-        return 0
-    return min(
-        target.max_blocks_per_sm,
-        target.max_threads_per_sm // usage.threads,
-        target.shared_bytes_per_sm // smem,
-        target.registers_per_sm // registers,
-    )
+    @property
+    def dram_bytes(self) -> int:
+        """Bytes that come from DRAM or go to it."""
+        return self.counts.dram_bytes
 
 
 def cost(graph: Graph, point: Point, usage: Usage, target: Target) -> Cost | None:
-    """The cost of a point, or None if a limit of the target forbids it."""
-    grid = [point.counts[axis.name] for axis in graph.axes if axis.is_grid]
+    """The cost of a point by predicted counts, or None if a limit of the target forbids it."""
+    per_sm = blocks_per_sm(usage, target)
+    if per_sm == 0:
+        return None
+    return price(graph, point, usage, predict(graph, point, per_sm, target), target)
+
+
+def price(graph: Graph, point: Point, usage: Usage, counts: Counts, target: Target) -> Cost | None:
+    """The cost of a point by counts, predicted or measured; None if a limit forbids it."""
+    grid = [point.counts[axis] for axis in graph.grid]
     limits_met = all(n <= limit for n, limit in zip(grid, target.max_grid, strict=False))
     per_sm = blocks_per_sm(usage, target)
     if per_sm == 0 or not limits_met or usage.threads > target.max_threads_per_block:
         return None
     blocks = math.prod(grid)
-    steps = math.prod(point.counts[axis.name] for axis in graph.axes if not axis.is_grid)
-    waves = math.ceil(blocks / (target.sm_count * per_sm))
-    resident = min(per_sm, math.ceil(blocks / target.sm_count))
-
-    block_bytes = 0
-    dram_bytes = 0
-    for operand in (*graph.inputs, *graph.outputs):
-        whole = math.prod(operand.shape) * operand.element_bytes
-        looped = any(not _is_grid(graph, axis) for axis in operand.cuts)
-        moved = _tile_bytes(operand, point) * (steps if looped else 1)
-        block_bytes += moved
-        # What does not fit in L2 is fetched again by every wave of blocks that needs it.
-        fetched = whole if whole <= target.l2_bytes else min(blocks * moved, whole * waves)
-        dram_bytes += int(fetched * _fetch_ratio(operand, point))
-    global_bytes = blocks * block_bytes
-
-    busy_sms = min(target.sm_count, blocks)
-    blocks_of_sm = math.ceil(blocks / busy_sms)
+    steps = math.prod(point.counts[axis] for axis in graph.loops)
+    # The busiest SM sets the time: its blocks count the waves and the tail.
+    blocks_of_sm = math.ceil(blocks / target.sm_count)
+    share = blocks_of_sm / blocks
+    resident = min(per_sm, blocks_of_sm)
+    waves = math.ceil(blocks_of_sm / per_sm)
     warps = resident * usage.threads / 32
-    issue_rate = ISSUE_PER_CLOCK * target.clock_hz * min(1.0, warps / ISSUE_WARPS)
-    memory = max(
-        dram_bytes / target.dram_bytes_per_second,
-        global_bytes / (target.dram_bytes_per_second * L2_BANDWIDTH_RATIO),
-        blocks_of_sm * block_bytes / (SM_BYTES_PER_CLOCK * target.clock_hz),
-    )
-    latency = waves * (steps + 1) * STEP_LATENCY_SECONDS / min(resident, 4)
-    issue = blocks_of_sm * block_bytes / 16 * INSTRUCTIONS_PER_VECTOR / 32 / issue_rate
-    flops = sum(2 * math.prod(_padded(product, point)) for product in graph.products) * steps
-    rate = target.f16_tensor_flops * MMA_EFFICIENCY / target.sm_count
+
+    clock = target.clock_hz
+    issue_rate = ISSUE_PER_CLOCK * clock * min(1.0, warps / ISSUE_WARPS)
     # Fewer than four warps leave tensor cores of the SM without work (four per SM).
-    rate *= min(1.0, resident * point.warps / 4)
-    compute = blocks_of_sm * flops / rate
-    return Cost(
-        LAUNCH_SECONDS + memory + latency + issue + compute,
-        blocks,
-        per_sm,
-        waves,
-        dram_bytes,
-        global_bytes,
+    tensor_rate = target.f16_tensor_flops * MMA_EFFICIENCY / target.sm_count * min(1.0, warps / 4)
+    bandwidth = target.dram_bytes_per_second
+    stall = waves * steps * STEP_SECONDS if point.stages == 1 else 0.0
+    terms = {
+        "launch": LAUNCH_SECONDS,
+        "ramp": waves * LOAD_LATENCY_SECONDS,
+        "dram": counts.dram_bytes / bandwidth,
+        "l2": counts.global_bytes / (bandwidth * L2_BANDWIDTH_RATIO),
+        "port": counts.global_bytes * share / (SM_BYTES_PER_CLOCK * clock),
+        "latency": waves * steps * LOAD_LATENCY_SECONDS / max(1, point.stages - 1),
+        "issue": counts.instructions * share / issue_rate,
+        "tensor": counts.mma_flops * share / tensor_rate,
+        "shared": counts.shared_bytes * share / (SHARED_BYTES_PER_CLOCK * clock),
+        "barrier": waves * counts.barriers / blocks * BARRIER_CYCLES / clock + stall,
+    }
+    stream = max(terms["dram"] + terms["l2"], terms["port"], terms["latency"])
+    work = terms["issue"] + terms["tensor"] + terms["shared"] + terms["barrier"]
+    hidden = min(stream, work) / (resident * point.stages)
+    seconds = terms["launch"] + terms["ramp"] + max(stream, work) + hidden
+    return Cost(seconds, terms, blocks, per_sm, waves, counts)
+
+
+def predict(graph: Graph, point: Point, per_sm: int, target: Target) -> Counts:
+    """The counts of a launch, of which `per_sm` blocks fit an SM at a time."""
+    blocks = math.prod(point.counts[axis] for axis in graph.grid)
+    steps = math.prod(point.counts[axis] for axis in graph.loops)
+    waves = math.ceil(blocks / (per_sm * target.sm_count))
+    work = _work(graph, point)
+    return Counts(
+        global_bytes(graph, point),
+        sum(
+            _fetched_bytes(graph, operand, point, waves, target)
+            for operand in (*graph.inputs, *graph.outputs)
+        ),
+        instructions(graph, point),
+        blocks * steps * work.flops,
+        round(blocks * steps * (work.matrix_bytes + work.copied_bytes)),
+        blocks * steps * (1 if point.stages > 1 else 2),
     )
 
 
-def _is_grid(graph: Graph, axis: str) -> bool:
-    return any(a.name == axis and a.is_grid for a in graph.axes)
+def global_bytes(graph: Graph, point: Point) -> int:
+    """
+    The bytes that all blocks ask for, exactly: parts of a dim add up to it, ragged or not.
+
+    An input is read again by every block of a grid axis that does not cut it, and by every step of
+    other loops than those that cut it if one cuts it; an output is written once.
+    """
+    total = sum(math.prod(operand.shape) * operand.element_bytes for operand in graph.outputs)
+    for operand in graph.inputs:
+        again = math.prod(point.counts[axis] for axis in graph.grid if axis not in operand.cuts)
+        if not set(graph.loops).isdisjoint(operand.cuts):
+            again *= math.prod(
+                point.counts[axis] for axis in graph.loops if axis not in operand.cuts
+            )
+        total += math.prod(operand.shape) * operand.element_bytes * again
+    return total
 
 
-def _tile_bytes(operand: Operand, point: Point) -> int:
-    return math.prod(_extents(operand, point)) * operand.element_bytes
+def instructions(graph: Graph, point: Point, model: InstructionModel = INSTRUCTIONS) -> int:
+    """Warp instructions of all blocks, by the model of what code generation prints."""
+    blocks = math.prod(point.counts[axis] for axis in graph.grid)
+    steps = math.prod(point.counts[axis] for axis in graph.loops)
+    features = instruction_features(graph, point)
+    per_block = sum(
+        getattr(model, name) * (count * steps if name in STEP_FEATURES else count)
+        for name, count in features.items()
+    )
+    return round(blocks * per_block)
 
 
-def _extents(operand: Operand, point: Point) -> list[int]:
-    extents = list(operand.shape)
-    for axis, dim in operand.cuts.items():
-        # A dim that a grid and a loop axis cut has the loop's tile, the smaller of the two.
-        extents[dim] = min(extents[dim], point.tiles[axis])
-    return extents
+STEP_FEATURES = ("vector", "mma", "matrix", "summed", "step")
+"""Features that count per step; the others count per block."""
 
 
-def _fetch_ratio(operand: Operand, point: Point) -> float:
+def instruction_features(graph: Graph, point: Point) -> dict[str, float]:
+    """Per block or step, what each entry of the `InstructionModel` counts."""
+    work = _work(graph, point)
+    summed = sum(tile_elements(tile, point.tiles) for tile in graph.sums)
+    stored = sum(math.prod(tile_extents(o, point.tiles)) for o in graph.outputs)
+    return {
+        "vector": work.copied_bytes / 16 / 32,
+        "mma": work.flops / (2 * 16 * 8 * 16),
+        "matrix": work.matrix_bytes / 128 / 4,
+        "summed": summed / 32,
+        "stored": stored / 32,
+        "step": float(point.warps),
+        "warp": float(point.warps),
+    }
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Per block and step."""
+
+    flops: int
+    matrix_bytes: int
+    copied_bytes: float
+
+
+def _work(graph: Graph, point: Point) -> _Work:
+    flops = matrix_bytes = 0
+    for product in graph.products:
+        m, n, k = padded(product, point.tiles, point.swap)
+        rows, columns = MMA_TILE[point.swap]
+        high, wide, deep = m // rows, n // columns, k // MMA_DEPTH
+        flops += 2 * m * n * k
+        along, across, _ = warp_split(m, n, k, point.warps, point.swap)
+        long, short = (wide, high) if point.swap else (high, wide)
+        # Warps that share a side load its operands each.
+        matrix_bytes += deep * 512 * long * across + deep * 256 * short * along
+    once, looped = input_bytes(graph, point.tiles)
+    steps = math.prod(point.counts[axis] for axis in graph.loops)
+    return _Work(flops, matrix_bytes, looped + once / steps)
+
+
+def _fetched_bytes(graph: Graph, operand: Operand, point: Point, waves: int, target: Target) -> int:
+    """The bytes of an operand that come from DRAM."""
+    whole = math.prod(operand.shape) * operand.element_bytes
+    if whole > target.l2_bytes:
+        # What does not fit in L2 is fetched again by every wave of blocks that needs it.
+        blocks = math.prod(point.counts[axis] for axis in graph.grid)
+        steps = math.prod(point.counts[axis] for axis in graph.loops)
+        looped = not set(graph.loops).isdisjoint(operand.cuts)
+        moved = blocks * tile_bytes(operand, point.tiles) * (steps if looped else 1)
+        whole = min(moved, whole * waves)
+    return int(whole * _fetch_ratio(operand, point.tiles))
+
+
+def _fetch_ratio(operand: Operand, tiles: Mapping[str, int]) -> float:
     """Bytes fetched from DRAM over bytes used: more than 1 if rows of tiles are short."""
-    extent = _extents(operand, point)[-1]
+    extent = tile_extents(operand, tiles)[-1]
     if extent == operand.shape[-1]:
         return 1.0
     return max(1.0, FETCH_BYTES / (extent * operand.element_bytes))
-
-
-def _padded(product: Product, point: Point) -> tuple[int, int, int]:
-    """The m, n and k of a block's step, padded to whole mma tiles."""
-    m, n, k = (
-        min([size, *(point.tiles[axis] for axis in axes)])
-        for size, axes in zip(product.sizes, product.axes, strict=True)
-    )
-    rows, columns = MMA_TILE[point.swap]
-    return _round_up(m, rows), _round_up(n, columns), _round_up(k, MMA_DEPTH)
-
-
-def _round_up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit

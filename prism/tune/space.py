@@ -1,24 +1,31 @@
-"""The parameter space of a graph: tile extents of its axes, warps, and operand order."""
+"""
+The parameter space of a graph: tile extents of its axes, warps, operand order, pipeline stages.
+
+Points are generated under the constraints, axis by axis: a tile is tried only if the smallest tiles
+of the axes to come still fit the target. Tiles only add to shared memory and accumulators, so every
+prefix that is tried has a point, and nothing is generated and thrown away.
+"""
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from random import Random
 
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from prism.dialects.sym import GRID_AXES, axis_parameter
+from prism.tune.graph import Axis, Graph, SpaceError
+from prism.tune.target import Target
+from prism.tune.usage import MAX_ACCUMULATORS, accumulators, input_bytes
 
-from prism.dialects.kernel import GraphDefOp
-from prism.dialects.operators import Kind
-from prism.dialects.sym import as_tensor, axis_parameter, shape_of
-from prism.dialects.sym_expr import SymExpr
-from prism.dialects.threadblock import InputOp, OutputOp, TileOperatorOp, TileType
-from prism.errors import PrismError
+GRID_TILES = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+"""Extents of a tile along a grid axis: multiples of 8, the short side of an mma."""
 
-GRID_TILES = (8, 16, 32, 64, 128, 256)
-"""Extents of a tile along a grid axis; mma wants multiples of 8 or 16."""
+BATCH_TILES = (1, 2, 4)
+"""Extents of a tile along an axis that cuts no dim of a matrix."""
 
 LOOP_TILES = (16, 32, 64, 128, 256, 512)
 """Extents of a tile along a loop axis: multiples of mma's depth of 16."""
@@ -27,128 +34,8 @@ WARPS = (1, 2, 4, 8)
 SWAPS = (0, 1)
 """1 puts the columns of a product on mma's side of 16 and its rows on the side of 8."""
 
-BYTES = {"f16": 2, "bf16": 2, "f32": 4}
-
-
-class SpaceError(PrismError):
-    """A graph has no parameter point as asked: an axis that cuts unlike dims, a bad override."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis: the whole size of the dims that it cuts, and the grid axis that cuts them first."""
-
-    name: str
-    size: int
-    outer: str | None
-
-    @property
-    def parameter(self) -> str:
-        """The parameter that is the axis's size."""
-        return axis_parameter(self.name)
-
-    @property
-    def is_grid(self) -> bool:
-        """Whether blocks, not loop steps, are its indices."""
-        return self.parameter.startswith("grid.")
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An input or output: its shape in numbers, element size, and the dim that each axis cuts."""
-
-    shape: tuple[int, ...]
-    element_bytes: int
-    cuts: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Product:
-    """A matrix product: whole sizes m, n, k, and the axes that cut each of them."""
-
-    sizes: tuple[int, int, int]
-    axes: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Graph:
-    """What tuning needs to know of a candidate at given sizes."""
-
-    name: str
-    axes: tuple[Axis, ...]
-    inputs: tuple[Operand, ...]
-    outputs: tuple[Operand, ...]
-    products: tuple[Product, ...]
-
-
-def graph_def(candidate: FuncOp) -> GraphDefOp:
-    """The graph of a candidate; raises `SpaceError` if it does not have exactly one."""
-    graphs = [op for op in candidate.walk() if isinstance(op, GraphDefOp)]
-    if len(graphs) != 1:
-        raise SpaceError(f"@{candidate.sym_name.data}: expected one graph, found {len(graphs)}")
-    return graphs[0]
-
-
-def read_graph(candidate: FuncOp, sizes: Mapping[str, int]) -> Graph:
-    """Read a candidate with concrete maps; raises `SpaceError` if an axis cuts unlike dims."""
-    graph = graph_def(candidate)
-    name = candidate.sym_name.data
-    inputs: list[Operand] = []
-    outputs: list[Operand] = []
-    products: list[Product] = []
-    for op in graph.body.block.ops:
-        match op:
-            case InputOp():
-                cuts = {**op.imap.cuts, **op.fmap.cuts}
-                inputs.append(_operand(op.tensor.type, cuts, sizes))
-            case OutputOp():
-                outputs.append(_operand(op.result.type, op.omap.cuts, sizes))
-            case TileOperatorOp() if op.operator.kind is Kind.MATMUL:
-                products.append(_product(op, sizes))
-            case _:
-                pass
-    axes = tuple(
-        _axis(name, axis, (*inputs, *outputs), graph.grid_axes)
-        for axis in (*graph.grid_axes, *graph.loop_axes)
-    )
-    return Graph(name, axes, tuple(inputs), tuple(outputs), tuple(products))
-
-
-def _operand(kind: Attribute, cuts: Mapping[str, int], sizes: Mapping[str, int]) -> Operand:
-    tensor = as_tensor(kind)
-    shape = tuple(int(size.evaluate(sizes)) for size in shape_of(tensor))
-    return Operand(shape, BYTES[str(tensor.element_type)], cuts)
-
-
-def _product(op: TileOperatorOp, sizes: Mapping[str, int]) -> Product:
-    lhs, rhs = (value.type for value in op.inputs)
-    if not isinstance(lhs, TileType) or not isinstance(rhs, TileType):
-        raise SpaceError(f"{op.name}: expected operands that are tiles")
-    dims = (lhs.dims[-2], rhs.dims[-1], lhs.dims[-1])
-    whole = (lhs.whole[-2], rhs.whole[-1], lhs.whole[-1])
-    m, n, k = (int(size.evaluate(sizes)) for size in whole)
-    rows, columns, depth = (_axes_of(dim) for dim in dims)
-    return Product((m, n, k), (rows, columns, depth))
-
-
-def _axes_of(dim: SymExpr) -> tuple[str, ...]:
-    parameters = (name for name in dim.symbols() if name.startswith(("grid.", "loop.")))
-    return tuple(sorted(name.partition(".")[2] for name in parameters))
-
-
-def _axis(name: str, axis: str, operands: Sequence[Operand], grid: tuple[str, ...]) -> Axis:
-    found: set[tuple[int, str | None]] = set()
-    for operand in operands:
-        if axis not in operand.cuts:
-            continue
-        dim = operand.cuts[axis]
-        outer = [a for a, d in operand.cuts.items() if d == dim and a in grid and a != axis]
-        found.add((operand.shape[dim], outer[0] if outer and axis not in grid else None))
-    if len(found) != 1:
-        parts = ", ".join(sorted(str(size) for size, _ in found)) or "none"
-        raise SpaceError(f"@{name}: expected axis {axis} to cut dims of one extent, found {parts}")
-    size, outer = next(iter(found))
-    return Axis(axis, size, outer)
+STAGES = (1,)
+"""Tiles of a loop that are in shared memory at a time: 1 loads a step when it is due."""
 
 
 @dataclass(frozen=True)
@@ -164,77 +51,182 @@ class Point:
     counts: Mapping[str, int]
     warps: int
     swap: int
+    stages: int = 1
 
     def parameters(self) -> dict[str, int]:
-        """The parameters by name: `grid.x`, `tile.x`, `loop.i`, `tile.i`, `warps`, `swap`."""
+        """The parameters by name: `grid.x`, `tile.x`, `loop.i`, `tile.i`, `warps`, `swap`, ..."""
         values: dict[str, int] = {}
         for axis, tile in self.tiles.items():
             values[axis_parameter(axis)] = self.counts[axis]
             values[f"tile.{axis}"] = tile
-        return {**values, "warps": self.warps, "swap": self.swap}
+        return {**values, "warps": self.warps, "swap": self.swap, "stages": self.stages}
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Tiles and counts of all axes, with the settings that they leave: warps, swap, stages."""
+
+    tiles: Mapping[str, int]
+    counts: Mapping[str, int]
+    settings: tuple[tuple[int, int, int], ...]
 
 
 def parameter_names(graph: Graph) -> set[str]:
     """The names of all parameters of a graph."""
     counts = {axis.parameter for axis in graph.axes}
-    return {"warps", "swap"} | counts | {f"tile.{axis.name}" for axis in graph.axes}
+    return {"warps", "swap", "stages"} | counts | {f"tile.{axis.name}" for axis in graph.axes}
 
 
-def points(graph: Graph, overrides: Mapping[str, int]) -> Iterator[Point]:
+class Space:
     """
-    All points of a graph that agree with `overrides` (parameter → value).
+    All points of a graph that agree with `overrides` (parameter → value) and fit `target`.
 
-    None if no tiling agrees. Raises `SpaceError` if an override names no parameter of the graph or
-    has an impossible value.
+    Without a target only the graph bounds them. Raises `SpaceError` if an override names no
+    parameter of the graph or has an impossible value; a space may be empty.
     """
-    known = parameter_names(graph)
-    for name in overrides:
-        if name not in known:
-            options = ", ".join(sorted(known))
-            raise SpaceError(f"@{graph.name} has no parameter '{name}' (known: {options})")
-    warps, swaps = _chosen(overrides, "warps", WARPS), _chosen(overrides, "swap", SWAPS)
-    if not graph.products and "swap" not in overrides:
-        swaps = (0,)
-    for tiles, counts in _tilings(graph.axes, {}, {}, overrides):
-        for count, swap in itertools.product(warps, swaps):
-            yield Point(tiles, counts, count, swap)
 
+    def __init__(
+        self,
+        graph: Graph,
+        target: Target | None = None,
+        overrides: Mapping[str, int] | None = None,
+    ) -> None:
+        self.graph = graph
+        self._target = target
+        self._overrides = dict(overrides or {})
+        known = parameter_names(graph)
+        for name in self._overrides:
+            if name not in known:
+                options = ", ".join(sorted(known))
+                raise SpaceError(f"@{graph.name} has no parameter '{name}' (known: {options})")
+        self._warps = self._chosen("warps", WARPS)
+        self._swaps = self._chosen("swap", SWAPS if graph.products else (0,))
+        self._stages = self._chosen("stages", STAGES if graph.loops else (1,))
 
-def _chosen(overrides: Mapping[str, int], name: str, values: tuple[int, ...]) -> tuple[int, ...]:
-    if name not in overrides:
-        return values
-    if overrides[name] not in values:
-        options = ", ".join(map(str, values))
-        raise SpaceError(f"parameter {name}={overrides[name]}: expected one of {options}")
-    return (overrides[name],)
+    @cached_property
+    def tilings(self) -> tuple[Tiling, ...]:
+        """All tilings that leave at least one setting."""
+        return tuple(self._extend(self.graph.axes, {}, {}))
 
+    @property
+    def count(self) -> int:
+        """The exact number of points."""
+        return self._ends[-1] if self._ends else 0
 
-def _tilings(
-    axes: Sequence[Axis],
-    tiles: Mapping[str, int],
-    counts: Mapping[str, int],
-    overrides: Mapping[str, int],
-) -> Iterator[tuple[Mapping[str, int], Mapping[str, int]]]:
-    """Grid axes come before the loop axes that divide their tiles."""
-    if not axes:
-        yield tiles, counts
-        return
-    axis, *rest = axes
-    extent = axis.size if axis.outer is None else tiles[axis.outer]
-    for tile in _tiles_of(axis, extent, overrides):
-        count = math.ceil(extent / tile)
-        yield from _tilings(
-            rest, {**tiles, axis.name: tile}, {**counts, axis.name: count}, overrides
+    def points(self) -> Iterator[Point]:
+        """All points, in one order."""
+        for tiling in self.tilings:
+            for setting in tiling.settings:
+                yield Point(tiling.tiles, tiling.counts, *setting)
+
+    def point(self, index: int) -> Point:
+        """The point of an index in the order of `points`."""
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        at = bisect.bisect_right(self._ends, index)
+        tiling = self.tilings[at]
+        before = self._ends[at - 1] if at else 0
+        return Point(tiling.tiles, tiling.counts, *tiling.settings[index - before])
+
+    def sample(self, random: Random, number: int) -> list[Point]:
+        """Distinct points, each equally likely; all of them if there are no more."""
+        return [self.point(i) for i in random.sample(range(self.count), min(number, self.count))]
+
+    def dimensions(self) -> dict[str, tuple[int, ...]]:
+        """The values of each parameter that occur in some point, by name."""
+        found: dict[str, set[int]] = {}
+        for tiling in self.tilings:
+            for setting in tiling.settings:
+                for name, value in (
+                    Point(tiling.tiles, tiling.counts, *setting).parameters().items()
+                ):
+                    found.setdefault(name, set()).add(value)
+        return {name: tuple(sorted(values)) for name, values in found.items()}
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The number of points up to and with each tiling."""
+        return list(itertools.accumulate(len(tiling.settings) for tiling in self.tilings))
+
+    def _chosen(self, name: str, values: tuple[int, ...]) -> tuple[int, ...]:
+        if name not in self._overrides:
+            return values
+        every = {"warps": WARPS, "swap": SWAPS, "stages": STAGES}[name]
+        if self._overrides[name] not in every:
+            options = ", ".join(map(str, every))
+            raise SpaceError(f"parameter {name}={self._overrides[name]}: expected one of {options}")
+        return (self._overrides[name],)
+
+    def _extend(
+        self, axes: Sequence[Axis], tiles: Mapping[str, int], counts: Mapping[str, int]
+    ) -> Iterator[Tiling]:
+        """Grid axes come before the loop axes that divide their tiles."""
+        if not axes:
+            yield Tiling(tiles, counts, tuple(self._settings(tiles)))
+            return
+        axis, *rest = axes
+        extent = axis.size if axis.outer is None else tiles[axis.outer]
+        for tile in self._tiles_of(axis, extent):
+            grown = {**tiles, axis.name: tile}
+            if not self._fits(rest, grown):
+                if self._overrides:
+                    continue  # a larger tile may leave an axis inside it the count asked for
+                break  # larger tiles take more still
+            counted = {**counts, axis.name: math.ceil(extent / tile)}
+            yield from self._extend(rest, grown, counted)
+
+    def _fits(self, rest: Sequence[Axis], tiles: Mapping[str, int]) -> bool:
+        """Whether some point has these tiles: the one with the least of all that is open."""
+        least = dict(tiles)
+        for axis in rest:
+            extent = axis.size if axis.outer is None else least[axis.outer]
+            options = self._tiles_of(axis, extent)
+            if not options:
+                return False
+            least[axis.name] = options[0]
+        return next(iter(self._settings(least)), None) is not None
+
+    def _settings(self, tiles: Mapping[str, int]) -> Iterator[tuple[int, int, int]]:
+        """Warps, swap and stages with which the tiles fit the target."""
+        if self._target is None:
+            yield from itertools.product(self._warps, self._swaps, self._stages)
+            return
+        once, looped = input_bytes(self.graph, tiles)
+        memory = self._target.max_shared_bytes_per_block
+        held = {swap: accumulators(self.graph, tiles, swap) for swap in self._swaps}
+        for warps, swap in itertools.product(self._warps, self._swaps):
+            threads = 32 * warps
+            if threads > self._target.max_threads_per_block:
+                break
+            if held[swap] > MAX_ACCUMULATORS * threads:
+                continue
+            for stages in self._stages:
+                if once + stages * looped > memory:
+                    break
+                yield warps, swap, stages
+
+    def _tiles_of(self, axis: Axis, extent: int) -> tuple[int, ...]:
+        """
+        The extents of tiles to try, growing; none if none of this extent agrees with the overrides.
+        """
+        tile = self._overrides.get(f"tile.{axis.name}")
+        count = self._overrides.get(axis.parameter)
+        if tile is not None or count is not None:
+            if tile is None:
+                tile = math.ceil(extent / count) if count is not None and count > 0 else 0
+            agrees = 1 <= tile <= extent and count in (None, math.ceil(extent / tile))
+            return (tile,) if agrees else ()
+        options = LOOP_TILES
+        if axis.is_grid:
+            options = BATCH_TILES if axis.batch else GRID_TILES
+        limit = self._grid_limit(axis)
+        return tuple(
+            option
+            for option in (*(option for option in options if option < extent), extent)
+            if math.ceil(extent / option) <= limit
         )
 
-
-def _tiles_of(axis: Axis, extent: int, overrides: Mapping[str, int]) -> tuple[int, ...]:
-    """The extents of tiles to try; none if no tile of this extent agrees with the overrides."""
-    tile, count = overrides.get(f"tile.{axis.name}"), overrides.get(axis.parameter)
-    if tile is None and count is None:
-        options = GRID_TILES if axis.is_grid else LOOP_TILES
-        return (*(option for option in options if option < extent), extent)
-    if tile is None:
-        tile = math.ceil(extent / count) if count is not None and count > 0 else 0
-    agrees = 1 <= tile <= extent and count in (None, math.ceil(extent / tile))
-    return (tile,) if agrees else ()
+    def _grid_limit(self, axis: Axis) -> int:
+        if self._target is None or axis.name not in GRID_AXES:
+            return 2**31 - 1
+        return self._target.max_grid[GRID_AXES.index(axis.name)]

@@ -11,7 +11,7 @@ from prism.dialects.kernel import SIZES, TARGET, VERDICT, VerdictAttr
 from prism.errors import JobFailedError, PrismError
 from prism.tune.bindings import parse_bindings, parse_sizes
 from prism.tune.choose import Choice, choose
-from prism.tune.space import graph_def
+from prism.tune.graph import graph_def
 from prism.tune.target import Target, load_target
 from prism.verify.api import Pair, is_proven, match
 

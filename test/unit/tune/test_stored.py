@@ -166,3 +166,16 @@ def test_a_foreign_file_is_refused(command: Command, tmp_path: Path):
     command("optimize", RMS_NORM, *SHAPE, db=notes, status=2)
     assert "not a tuning database of Prism" in command.err
     assert notes.read_text() == "notes\n"
+
+
+def test_space(capsys: pytest.CaptureFixture[str]):
+    shape = ("--shape", "n=5,d=96", "--sample", "2", "--json")
+    assert main(["space", str(RMS_NORM), *shape]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["points"] == sum(row["points"] for row in data["graphs"])
+    assert len(data["graphs"]) == 12
+    assert all(len(row["sample"]) == 2 for row in data["graphs"])
+    assert data["limits"]["shared_bytes_of_a_block"] == 166912
+    assert main(["space", str(RMS_NORM), "--shape", "n=5,d=96"]) == 0
+    assert f"{data['points']} of 12 graphs" in capsys.readouterr().out
+    assert main(["space", str(RMS_NORM), "--shape", "n=5"]) == 2

@@ -16,19 +16,12 @@ from prism.dialects.threadblock import OutputOp
 from prism.errors import PrismError
 from prism.tune import choose as choose_module
 from prism.tune.choose import TuneError, choose
-from prism.tune.cost import Usage, blocks_per_sm, cost, estimate_usage
-from prism.tune.space import (
-    Axis,
-    Graph,
-    Operand,
-    Point,
-    Product,
-    SpaceError,
-    points,
-    read_graph,
-)
+from prism.tune.cost import Cost, cost, price
+from prism.tune.graph import Axis, Graph, Operand, Product, SpaceError, Tile, read_graph
+from prism.tune.space import Point, Space
 from prism.tune.target import load_target
 from prism.tune.tune import NotProvenError, tune_module
+from prism.tune.usage import Usage, blocks_per_sm, estimate_usage
 from prism.verify.api import is_candidate
 
 from .conftest import proven
@@ -66,12 +59,29 @@ def point(x: int, i: int, warps: int = 4, swap: int = 1, d: int = 4096) -> Point
     return Point({"x": x, "i": i}, {"x": -(-d // x), "i": -(-d // i)}, warps, swap)
 
 
+def usage_of(graph: Graph, each: Point) -> Usage:
+    return estimate_usage(graph, each.tiles, each.warps, each.swap, each.stages)
+
+
+def cost_of(graph: Graph, each: Point) -> Cost:
+    found = cost(graph, each, usage_of(graph, each), A100)
+    assert found is not None
+    return found
+
+
+def points(graph: Graph, overrides: dict[str, int]) -> Iterator[Point]:
+    return Space(graph, None, overrides).points()
+
+
 def test_reads_a_candidate():
     for candidate in with_axes(proven("rms_norm"), ("x",), ("i",)):
         graph = read_graph(candidate, {"n": 8, "d": 4096})
         if graph.inputs[1].cuts == {"x": 1, "i": 0}:
-            assert graph == replace(fused(), name=candidate.sym_name.data)
-            return
+            summed = graph.sums[0]
+            expected = replace(fused(), name=candidate.sym_name.data, sums=graph.sums)
+            assert graph == expected
+            if summed == Tile((8, 4096), ((), ("i",)), True):
+                return
     pytest.fail("the fused graph is missing")
 
 
@@ -83,7 +93,7 @@ def test_points_cover_the_dims():
         for axis in graph.axes:
             tile, count = each.tiles[axis.name], each.counts[axis.name]
             assert (count - 1) * tile < axis.size <= count * tile
-    assert {each.tiles["x"] for each in found} == {8, 16, 32, 64, 128, 256, 1000}
+    assert {each.tiles["x"] for each in found} == {8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 1000}
 
 
 def test_a_loop_divides_the_tile_of_its_grid_axis():
@@ -100,6 +110,7 @@ def test_parameters():
         "tile.i": 32,
         "warps": 4,
         "swap": 1,
+        "stages": 1,
     }
 
 
@@ -158,8 +169,7 @@ def test_occupancy_limits():
 
 def test_bytes_of_the_fused_kernel():
     each = point(64, 64)
-    found = cost(fused(), each, estimate_usage(fused(), each), A100)
-    assert found is not None
+    found = cost_of(fused(), each)
     assert found.blocks == 64
     whole = 2 * (8 * 4096 + 4096 * 4096 + 8 * 4096)
     assert found.dram_bytes == whole
@@ -169,18 +179,15 @@ def test_bytes_of_the_fused_kernel():
 
 
 def test_usage_of_a_block():
-    usage = estimate_usage(fused(), point(64, 128))
+    usage = usage_of(fused(), point(64, 128))
     assert usage.smem_bytes == 2 * (8 * 128 + 128 * 64)
     assert usage.threads == 128
 
 
 def test_too_much_shared_memory_is_no_point():
-    each = point(256, 512)
-    assert cost(fused(), each, estimate_usage(fused(), each), A100) is None
-    h100 = load_target("sm_90")
-    assert (
-        cost(fused(), point(128, 512), estimate_usage(fused(), point(128, 512)), h100) is not None
-    )
+    each = point(192, 512)
+    assert cost(fused(), each, usage_of(fused(), each), A100) is None
+    assert cost(fused(), each, usage_of(fused(), each), load_target("sm_90")) is not None
 
 
 def test_grid_limit_of_the_target():
@@ -193,14 +200,47 @@ def test_grid_limit_of_the_target():
 
 def test_costs_rank_as_they_should():
     def seconds(each: Point) -> float:
-        found = cost(fused(), each, estimate_usage(fused(), each), A100)
-        assert found is not None
-        return found.seconds
+        return cost_of(fused(), each).seconds
 
     # Few blocks leave SMs idle; small steps pay latency; short rows waste DRAM fetches.
-    assert seconds(point(64, 128)) < seconds(point(1024, 32))
+    assert seconds(point(64, 128)) < seconds(point(256, 128))
     assert seconds(point(64, 128)) < seconds(point(64, 16))
     assert seconds(point(32, 256)) < seconds(point(8, 256))
+
+
+# W[d, d] cut by x and i, X[16, d] cut by y and i: rows over grid.y read W twice.
+ROWS = Graph(
+    "rows",
+    (Axis("x", 4096, None), Axis("y", 16, None), Axis("i", 4096, None)),
+    (Operand((16, 4096), 2, {"y": 0, "i": 1}), Operand((4096, 4096), 2, {"x": 1, "i": 0})),
+    (Operand((16, 4096), 2, {"x": 1, "y": 0}),),
+    (Product((16, 4096, 4096), (("y",), ("x",), ("i",))),),
+)
+
+
+def rows_point(y: int, warps: int) -> Point:
+    counts = {"x": 128, "y": 16 // y, "i": 8}
+    return Point({"x": 32, "y": y, "i": 512}, counts, warps, 1)
+
+
+def test_what_is_read_twice_counts_twice():
+    once, twice = cost_of(ROWS, rows_point(16, 8)), cost_of(ROWS, rows_point(8, 8))
+    weights, rows, out = 2 * 4096 * 4096, 2 * 16 * 4096 * 128, 2 * 16 * 4096
+    assert once.global_bytes == weights + rows + out
+    assert twice.global_bytes == 2 * weights + rows + out
+    assert twice.terms["l2"] > 1.6 * once.terms["l2"]
+    assert once.counts.instructions < twice.counts.instructions
+    assert once.seconds < twice.seconds
+
+
+@pytest.mark.parametrize("term", ["global_bytes", "dram_bytes", "instructions", "mma_flops"])
+def test_more_of_anything_never_costs_less(term: str):
+    each = point(64, 128)
+    found = cost_of(fused(), each)
+    more = replace(found.counts, **{term: 100 * getattr(found.counts, term)})
+    dearer = price(fused(), each, usage_of(fused(), each), more, A100)
+    assert dearer is not None
+    assert dearer.seconds > found.seconds
 
 
 def test_choice_is_lowered_and_deterministic():
@@ -253,8 +293,8 @@ def test_overrides_of_a_choice():
     assert choice.parameters["tile.i"] == 128
     with pytest.raises(SpaceError, match=r"no tiling of the proven graphs has loop\.i=600"):
         choose(functions, sizes, A100, {"loop.i": 600})
-    with pytest.raises(SpaceError, match="no proven graph has a parameter 'stages'"):
-        choose(functions, sizes, A100, {"stages": 2})
+    with pytest.raises(SpaceError, match="no proven graph has a parameter 'split'"):
+        choose(functions, sizes, A100, {"split": 2})
     with pytest.raises(SpaceError, match="warps=3"):
         choose(functions, sizes, A100, {"warps": 3})
 
