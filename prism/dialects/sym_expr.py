@@ -98,6 +98,8 @@ class SymExpr:
         other = SymExpr.of(other)
         if self.denominator != ONE or other.denominator != ONE:
             return _from_sympy(_to_sympy(self) * _to_sympy(other))
+        if len(self.numerator) == 1 == len(other.numerator):
+            return _product(self.numerator[0], other.numerator[0])
         if len(self.numerator) * len(other.numerator) > MAX_TERMS * MAX_TERMS:
             raise SymExprError(f"expression of more than {MAX_TERMS} terms")
         terms: dict[Monomial, Fraction] = {}
@@ -114,7 +116,7 @@ class SymExpr:
         if len(other.numerator) == 1 and other.denominator == ONE:
             ((monomial, coefficient),) = other.numerator
             inverse = tuple((name, -exponent) for name, exponent in monomial)
-            return self * _expression({inverse: 1 / coefficient})
+            return self * SymExpr(((inverse, _ONE if coefficient == 1 else 1 / coefficient),))
         return _from_sympy(_to_sympy(self) / _to_sympy(other))
 
     def as_constant(self) -> Fraction | None:
@@ -162,6 +164,10 @@ class SymExpr:
             return self
         if self.denominator != ONE:
             return self.substitute(dict.fromkeys(filter(names, self.symbols()), 1))
+        if len(self.numerator) == 1:
+            ((monomial, coefficient),) = self.numerator
+            kept = tuple((name, e) for name, e in monomial if not names(name))
+            return SymExpr(((kept, coefficient),))
         terms: dict[Monomial, Fraction] = {}
         for monomial, coefficient in self.numerator:
             kept = tuple((name, e) for name, e in monomial if not names(name))
@@ -188,6 +194,18 @@ class SymExpr:
         if len(self.numerator) > 1:
             text = f"({text})"
         return f"{text} / ({_polynomial_text(self.denominator)})"
+
+
+_ONE = Fraction(1)
+
+
+def _product(left: tuple[Monomial, Fraction], right: tuple[Monomial, Fraction]) -> SymExpr:
+    """The product of two terms: what sizes are made of, so without the way over a dictionary."""
+    (a, c), (b, d) = left, right
+    monomial = _times(a, b)
+    if d == 1 and all(abs(exponent) <= MAX_EXPONENT for _, exponent in monomial):
+        return SymExpr(((monomial, c),))
+    return _expression({monomial: c * d})
 
 
 def _expression(terms: Mapping[Monomial, Fraction]) -> SymExpr:
