@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from prism.codegen.emitter import Emitter
 from prism.dialects.cuda_register_ops import constant_value
-from prism.dialects.thread_ops import Window
+from prism.dialects.thread_ops import Window, matrix_window
 from prism.dialects.thread_types import WARP, DimWindow, MmaLayout
 
 
@@ -137,8 +137,9 @@ class BlockState:
         return left if known is None else known
 
     def bounds(self, window: Window) -> tuple[SSAValue | int, SSAValue | int]:
-        """`valid` of both dims."""
-        return self.valid(window[0]), self.valid(window[1])
+        """`valid` of rows and columns."""
+        rows, columns = matrix_window(window)
+        return self.valid(rows), self.valid(columns)
 
     def wide(self, value: SSAValue, scale: int) -> SSAValue:
         """value * scale as i64."""

@@ -9,7 +9,14 @@ from xdsl.ir import Attribute, SSAValue
 
 from prism.codegen.block_state import BlockState, Coordinate
 from prism.codegen.fragments import SharedTile, groups_of, pack
-from prism.dialects.thread_ops import CopyOp, StoreOp, Window, fragment_of, tensor_of
+from prism.dialects.thread_ops import (
+    CopyOp,
+    StoreOp,
+    Window,
+    fragment_of,
+    matrix_window,
+    tensor_of,
+)
 from prism.dialects.thread_types import ELEMENT_BYTES, MmaLayout
 
 SMALLEST_ASYNC_COPY = 4
@@ -26,7 +33,7 @@ def vector_elements(window: Window, element_bytes: int, at_most: int) -> int:
     The rows' length and every part's extent must be multiples of it; tensors are aligned to 16
     bytes.
     """
-    columns = window[1]
+    columns = window[-1]
     vector = min(at_most, 16 // element_bytes)
     while any(size % vector for size in (columns.size, *(tile for _, tile in columns.cuts))):
         vector //= 2
@@ -47,14 +54,24 @@ class _Part:
         self._state = state
         self.element = tensor_of(tensor).element_type
         self._size = ELEMENT_BYTES[self.element]
-        self._pitch = window[1].size
+        rows, columns = matrix_window(window)
+        self._pitch = columns.size
         self._pointer = state.pointers[tensor]
+        e = state.emitter
         self._origins = [
             state.wide(state.origin(dim), scale * self._size)
-            for dim, scale in zip(window, (self._pitch, 1), strict=True)
+            for dim, scale in zip(
+                window[::-1], (1, self._pitch, self._pitch * rows.size), strict=False
+            )
             if dim.cuts
         ]
         self.bounds = state.bounds(window)
+        # whether the batch has such an element
+        self.exists: SSAValue | None = None
+        for dim in window[:-2]:
+            left = state.valid(dim)
+            if not isinstance(left, int):
+                self.exists = e.both(self.exists, e.less(e.constant(0), left))
 
     def address(self, row: Coordinate, column: Coordinate) -> tuple[SSAValue, int]:
         """The address of an element of the part as a register and a byte offset."""
@@ -112,7 +129,7 @@ def _copy(state: BlockState, op: CopyOp, stage: SSAValue | int | None) -> None:
             index = Coordinate(base, offset + turn * state.threads, highest)
             row, column = _split(state, index, per_row, vector, rows)
             exists = state.at_most(index, total)
-            valid = state.inside(row, column, part.bounds)
+            valid = e.both(part.exists, state.inside(row, column, part.bounds))
             pointer, offset_bytes = part.address(row, column)
             if asynchronous:
                 source, target = (pointer, offset_bytes), tile.address(row, column)
@@ -174,7 +191,7 @@ def lower_store(state: BlockState, op: StoreOp) -> None:
                 e.store(pack(state, part.element != f32, values), pointer, offset, inside)
                 position += step
 
-    e.when(_is_first(state, op, type.layout.data), store)
+    e.when(e.both(part.exists, _is_first(state, op, type.layout.data)), store)
 
 
 def _is_first(state: BlockState, op: StoreOp, layout: object) -> SSAValue | None:

@@ -9,7 +9,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from prism.codegen.errors import CannotLower
 from prism.dialects.kernel import GraphDefOp
-from prism.dialects.sym import GRID_AXES, axis_parameter
+from prism.dialects.operators import Kind
+from prism.dialects.sym import GRID_AXES, LOOP_AXES, axis_parameter
 from prism.dialects.sym_expr import SymExpr
 from prism.dialects.thread_ops import Window
 from prism.dialects.thread_types import (
@@ -19,13 +20,14 @@ from prism.dialects.thread_types import (
     MMA_LONG,
     MMA_SHORT,
     SWIZZLED_UNITS,
+    TENSOR_RANKS,
     UNIT_BYTES,
     DimWindow,
     MmaLayout,
     RowsLayout,
     SharedType,
 )
-from prism.dialects.threadblock import TileType
+from prism.dialects.threadblock import TileOperatorOp, TileType
 
 MAX_LANES = 32
 """The most threads that share a row, so that shuffles can sum it."""
@@ -108,12 +110,49 @@ class GraphPoint:
         """The part that a tile is of its whole tensor; the grid cuts a dim before a loop."""
         tile = value.type
         assert isinstance(tile, TileType)  # by the threadblock verifiers
-        if len(tile.dims) != 2:
-            raise CannotLower(f"tile of rank {len(tile.dims)}: only rank 2 is lowered yet", op)
-        rows, columns = (
+        if len(tile.dims) not in TENSOR_RANKS:
+            raise CannotLower(f"tile of rank {len(tile.dims)}: expected rank 2 or 3", op)
+        *batch, rows, columns = (
             self._dim(whole, dim, op) for whole, dim in zip(tile.whole, tile.dims, strict=True)
         )
-        return rows, columns
+        return *(self._one_of(dim, op) for dim in batch), rows, columns
+
+    def _one_of(self, dim: DimWindow, op: Operation) -> DimWindow:
+        """One element of a batch at a time: the block's part is cut by a loop around the graph."""
+        if dim.extent == 1:
+            return dim
+        if self.batch_axis is None:
+            raise CannotLower(f"batch of {dim.extent}: no loop axis is left for it", op)
+        return DimWindow(dim.size, (*dim.cuts, (self.batch_axis, 1)))
+
+    @property
+    def batch_axis(self) -> str | None:
+        """The name of the loop over the block's part of a batch: one that the graph lacks."""
+        free = [axis for axis in LOOP_AXES if axis not in self.graph.loop_axes]
+        return free[-1] if free else None
+
+    def batch(self) -> int:
+        """
+        How many matrices of a batch a block computes, one after the other.
+
+        Raises CannotLower if tiles differ in it, or if one sums over the batch.
+        """
+        extents: set[int] = set()
+        for op in self.graph.body.block.ops:
+            for result in op.results:
+                if not isinstance(result.type, TileType) or len(result.type.dims) != 3:
+                    continue
+                whole, dim = result.type.whole[0], result.type.dims[0]
+                extents.add(self._dim(whole, dim, op).extent)
+            if isinstance(op, TileOperatorOp) and op.operator.kind is Kind.SUM:
+                operand = op.inputs[0].type
+                if isinstance(operand, TileType) and len(operand.dims) == 3 and op.dim_value == 0:
+                    raise CannotLower("a sum over the dim of a batch is not lowered", op)
+        extents.discard(1)
+        if len(extents) > 1:
+            found = " and ".join(map(str, sorted(extents)))
+            raise CannotLower(f"batches of one block: expected one size, found {found}", self.graph)
+        return max(extents, default=1)
 
     def _dim(self, whole: SymExpr, dim: SymExpr, op: Operation) -> DimWindow:
         size = extent = self.size(whole, op)

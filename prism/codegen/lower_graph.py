@@ -39,11 +39,13 @@ from prism.dialects.thread import (
     ZeroOp,
 )
 from prism.dialects.thread import YieldOp as ThreadYieldOp
-from prism.dialects.thread_ops import Window, fragment_of
+from prism.dialects.thread_ops import Window, fragment_of, matrix_window
 from prism.dialects.thread_sums import scratch_type
 from prism.dialects.thread_types import (
     ELEMENT_BYTES,
     MAX_TENSOR_BYTES,
+    TENSOR_RANKS,
+    DimWindow,
     FragmentType,
     MmaLayout,
     RowsLayout,
@@ -124,10 +126,8 @@ class _GraphLowering:
                 f"element type: expected f16 or f32, found {tensor.element_type}", self._graph
             )
         shape = [self._point.size(size, self._graph) for size in shape_of(tensor)]
-        if len(shape) != 2:
-            raise CannotLower(
-                f"tensor of rank {len(shape)}: only rank 2 is lowered yet", self._graph
-            )
+        if len(shape) not in TENSOR_RANKS:
+            raise CannotLower(f"tensor of rank {len(shape)}: expected rank 2 or 3", self._graph)
         size = prod(shape) * ELEMENT_BYTES[tensor.element_type]
         if size > MAX_TENSOR_BYTES:
             raise CannotLower(
@@ -146,8 +146,18 @@ class _GraphLowering:
         return owner.operator.kind in (Kind.MATMUL, Kind.SUM)
 
     def _window(self, value: SSAValue) -> Window:
+        """The part of its whole tensor that a value is, with the dim of a batch."""
         owner = value.owner
         return self._point.window(value, owner if isinstance(owner, Operation) else self._graph)
+
+    def _matrix(self, value: SSAValue) -> tuple[DimWindow, DimWindow]:
+        """The part of rows and columns that a value is."""
+        return matrix_window(self._window(value))
+
+    def _sizes(self, value: SSAValue) -> tuple[int, int]:
+        """The rows and columns of a whole part."""
+        rows, columns = self._matrix(value)
+        return rows.extent, columns.extent
 
     # the stages
 
@@ -158,13 +168,21 @@ class _GraphLowering:
             raise CannotLower(
                 f"loop axes [{', '.join(loops)}]: only one is lowered yet", self._graph
             )
+        batch, axis = self._point.batch(), self._point.batch_axis
+        if batch > 1 and axis is not None:
+            self._builder.loop(axis, batch, (), lambda _: self._lower_body(loops))
+        else:
+            self._lower_body(loops)
+        body = self._builder.finish(ReturnOp())
+        return KernelOp(name, self._point.grid, self._point.warps, target, body)
+
+    def _lower_body(self, loops: Sequence[str]) -> Sequence[SSAValue]:
         self._lower_stage(Stage.BEFORE)
         if loops:
             self._lower_loop(loops[0])
         self._lower_stage(Stage.AFTER)
         self._lower_outputs()
-        body = self._builder.finish(ReturnOp())
-        return KernelOp(name, self._point.grid, self._point.warps, target, body)
+        return ()
 
     def _lower_stage(self, stage: Stage) -> None:
         for op in self._graph.body.block.ops:
@@ -216,8 +234,7 @@ class _GraphLowering:
 
     def _input_tile(self, op: InputOp, stages: int = 1) -> SSAValue:
         """The shared tile of an input, with stages if a pipeline fills it."""
-        window = self._window(op.result)
-        sizes = self._operands.sizes.get(op.result, (window[0].extent, window[1].extent))
+        sizes = self._operands.sizes.get(op.result, self._sizes(op.result))
         element = as_tensor(self._tensors[op.tensor].type).element_type
         tile = self._alloc(sizes, f16 if element == f16 else f32, op.result, stages)
         self._tiles[op.result] = tile
@@ -259,41 +276,45 @@ class _GraphLowering:
     def _make_operand(self, value: SSAValue) -> None:
         """Computes an operand of a product as f16 into shared memory, zeros beyond its part."""
         sizes = self._operands.sizes[value]
-        fragment = self._map(value, self._layout_covering(value, sizes), self._window(value))
+        fragment = self._map(value, self._layout_covering(value, sizes), self._matrix(value))
         tile = self._alloc(sizes, f16, value)
         self._builder.add(SpillOp(fragment, tile), writes=[tile])
         self._operand_tiles[value] = tile
 
     # sums
 
+    def _dim(self, op: TileOperatorOp) -> int:
+        """The dim of a matrix that a sum runs over: 0 for its rows, 1 for its columns."""
+        return (op.dim_value or 0) - (len(self._window(op.inputs[0])) - 2)
+
     def _sum_layout(self, op: TileOperatorOp) -> tuple[RowsLayout, int]:
         """The layout of the threads' sums, and the vectors that they read."""
-        rows, columns = (dim.extent for dim in self._window(op.inputs[0]))
+        rows, columns = self._sizes(op.inputs[0])
         layout = self._point.rows_layout(rows, columns)
-        if op.dim_value == 0:
+        if self._dim(op) == 0:
             return RowsLayout(layout.threads, layout.threads, 1), 1
         return RowsLayout(layout.threads, layout.lanes, 1), layout.vector
 
     def _sum_type(self, op: TileOperatorOp) -> FragmentType:
         layout, _ = self._sum_layout(op)
-        rows, columns = (dim.extent for dim in self._window(op.inputs[0]))
-        return FragmentType((1, columns) if op.dim_value == 0 else (rows, layout.lanes), layout)
+        rows, columns = self._sizes(op.inputs[0])
+        return FragmentType((1, columns) if self._dim(op) == 0 else (rows, layout.lanes), layout)
 
     def _reduce(self, op: TileOperatorOp, acc: SSAValue) -> SSAValue:
         (summand,) = op.inputs
         expression = expression_of(summand)
         sources = [self._tile_of(leaf) for leaf in expression.leaves]
         _, vector = self._sum_layout(op)
-        dim = op.dim_value or 0
+        dim = self._dim(op)
         region = scalar_region(expression, self._point)
-        reduce = ReduceOp(dim, vector, sources, self._window(summand), acc, region)
+        reduce = ReduceOp(dim, vector, sources, self._matrix(summand), acc, region)
         return self._builder.add(reduce, reads=sources).result
 
     def _store_sum(self, op: TileOperatorOp, fragment: SSAValue, value: SSAValue) -> None:
         """Puts the threads' sums together in a shared vector."""
-        rows, columns = (dim.extent for dim in self._window(op.result))
+        rows, columns = self._sizes(op.result)
         tile = self._alloc((rows, columns), f32, value)
-        finish = SpillOp if op.dim_value == 0 else SumLanesOp
+        finish = SpillOp if self._dim(op) == 0 else SumLanesOp
         self._builder.add(finish(fragment, tile), writes=[tile])
         self._tiles[value] = tile
 
@@ -343,13 +364,12 @@ class _GraphLowering:
 
     def _layout_of(self, value: SSAValue) -> FragmentType:
         """The layout to compute a value in: that of a fragment it is made of, else row by row."""
-        rows, columns = self._window(value)
-        return self._layout_covering(value, (rows.extent, columns.extent))
+        return self._layout_covering(value, self._sizes(value))
 
     def _layout_covering(self, value: SSAValue, sizes: tuple[int, int]) -> FragmentType:
         for leaf in expression_of(value).leaves:
             type = self._fragment_type(leaf)
-            if type is None or self._window(leaf) != self._window(value):
+            if type is None or self._matrix(leaf) != self._matrix(value):
                 continue
             if all(held >= size for held, size in zip(type.sizes, sizes, strict=True)):
                 return type
@@ -389,8 +409,7 @@ class _GraphLowering:
         """A value that is no elementwise result as a shared tile; a fragment is spilled as f32."""
         tile = self._tiles.get(leaf)
         if tile is None:
-            rows, columns = self._window(leaf)
-            tile = self._alloc((rows.extent, columns.extent), f32, leaf)
+            tile = self._alloc(self._sizes(leaf), f32, leaf)
             self._builder.add(SpillOp(self._fragments[leaf], tile), writes=[tile])
             self._tiles[leaf] = tile
         return tile
@@ -438,7 +457,7 @@ class _GraphLowering:
         vector = vector_elements(window, ELEMENT_BYTES[element], WIDEST_STORE)
         if not isinstance(layout, MmaLayout) or vector <= (1 if layout.swap else 2):
             return fragment
-        sizes = (window[0].extent, window[1].extent)
+        sizes = self._sizes(op.tile)
         tile = self._alloc(sizes, f16 if element == f16 else f32, op.tile)
         self._builder.add(SpillOp(fragment, tile), writes=[tile])
         region = Region(Block(arg_types=[f32]))

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from prism.codegen.graph_point import GraphPoint
 from prism.dialects.operators import Kind
+from prism.dialects.thread_ops import matrix_window
 from prism.dialects.thread_types import MMA_DEPTH, FragmentType, MmaLayout
 from prism.dialects.threadblock import TileOperatorOp, TileType
 
@@ -33,7 +34,7 @@ class OperandSizes:
         ]
         depths: dict[object, int] = {}
         for op in products:
-            lhs, rhs = (point.window(value, op) for value in op.inputs)
+            lhs, rhs = (matrix_window(point.window(value, op)) for value in op.inputs)
             layout = point.mma_layout(lhs[0].extent, rhs[1].extent, lhs[1].extent)
             self._layouts[op.result] = layout
             key = self._contracted(op)
@@ -41,7 +42,7 @@ class OperandSizes:
         for op in products:
             rows, columns = self._layouts[op.result].shape
             step = depths[self._contracted(op)]
-            extent = point.window(op.inputs[0], op)[1].extent
+            extent = point.window(op.inputs[0], op)[-1].extent
             depth = -(-extent // step) * step
             self._need(op.inputs[0], rows, depth)
             self._need(op.inputs[1], depth, columns)
@@ -51,7 +52,7 @@ class OperandSizes:
         """The contracted dim as an expression: equal for products that share an operand."""
         type = op.inputs[0].type
         assert isinstance(type, TileType)  # by the threadblock verifiers
-        return type.dims[1]
+        return type.dims[-1]
 
     def _need(self, value: SSAValue, rows: int, columns: int) -> None:
         old = self.sizes.get(value, (0, 0))

@@ -44,8 +44,10 @@ class _Elementwise(IRDLOperation):
     sources = var_operand_def(SharedType | FragmentType)
     body = region_def("single_block")
 
-    def verify_body(self) -> None:
-        """Checks that the region takes and yields f32."""
+    def verify_body(self, within: WindowAttr | None) -> None:
+        """Checks that the region takes and yields f32, and that a part is one of a matrix."""
+        if within is not None and len(within.data) != 2:
+            raise VerifyException(f"within: expected 2 dims, found {len(within.data)}")
         arguments = self.body.block.arg_types
         if tuple(arguments) != (f32,) * len(self.sources):
             raise VerifyException(
@@ -91,7 +93,7 @@ class MapOp(_Elementwise):
         )
 
     def verify_(self) -> None:
-        self.verify_body()
+        self.verify_body(self.within)
         result = fragment_of(self.result)
         if result.owed:
             raise VerifyException("result: expected a whole fragment, found a partial one")
@@ -165,7 +167,7 @@ class ReduceOp(_Elementwise):
         )
 
     def verify_(self) -> None:
-        self.verify_body()
+        self.verify_body(self.within)
         acc = fragment_of(self.acc)
         if self.result.type != acc:
             raise VerifyException(

@@ -37,6 +37,7 @@ from prism.dialects.thread_types import (
     ELEMENT_BYTES,
     MAX_TENSOR_BYTES,
     MAX_THREAD_REGISTERS,
+    TENSOR_RANKS,
     FragmentType,
     WindowAttr,
 )
@@ -152,12 +153,12 @@ class KernelOp(IRDLOperation):
 def _verify_tensor(argument: BlockArgument) -> None:
     type = tensor_of(argument)
     if (
-        len(type.get_shape()) != 2
+        len(type.get_shape()) not in TENSOR_RANKS
         or not type.has_static_shape()
         or type.element_type not in ELEMENT_BYTES
     ):
         raise VerifyException(
-            f"argument {argument.index}: expected a 2-D tensor of f16 or f32 of known sizes, "
+            f"argument {argument.index}: expected a tensor of rank 2 or 3 of f16 or f32, "
             f"found {type}"
         )
     size = prod(type.get_shape()) * ELEMENT_BYTES[type.element_type]

@@ -32,7 +32,13 @@ from prism.dialects.thread_types import (
     window_text,
 )
 
-Window = tuple[DimWindow, DimWindow]
+Window = tuple[DimWindow, ...]
+"""The part of a tensor: of its rows and columns, or one of its batch and of rows and columns."""
+
+
+def matrix_window(window: Window) -> tuple[DimWindow, DimWindow]:
+    """The rows and columns of a part."""
+    return window[-2], window[-1]
 
 
 def tensor_of(value: SSAValue) -> TensorType[Attribute]:
@@ -62,6 +68,11 @@ def _verify_window(window: Window, tensor: TensorType[Attribute]) -> None:
         raise VerifyException(
             f"window: expected sizes {list(tensor.get_shape())} of the tensor, found {list(sizes)}"
         )
+    for dim in window[:-2]:
+        if dim.extent != 1:
+            raise VerifyException(
+                f"window: expected parts of extent 1 in a batch's dim, found {dim.extent}"
+            )
 
 
 @irdl_op_definition
@@ -135,7 +146,9 @@ class CopyOp(IRDLOperation):
                 f"tile: expected element type {tensor.element_type} of the tensor, "
                 f"found {tile.element_type}"
             )
-        for dim, (part, size) in enumerate(zip(self.window.data, tile.sizes, strict=True)):
+        for dim, (part, size) in enumerate(
+            zip(matrix_window(self.window.data), tile.sizes, strict=True)
+        ):
             if size < part.extent:
                 raise VerifyException(
                     f"tile: expected at least {part.extent} elements in dim {dim}, found {size}"
@@ -224,7 +237,9 @@ class StoreOp(IRDLOperation):
         _verify_window(self.window.data, tensor_of(self.tensor))
         if fragment.owed:
             raise VerifyException("value: expected a whole fragment, found a partial one")
-        for dim, (part, size) in enumerate(zip(self.window.data, fragment.sizes, strict=True)):
+        for dim, (part, size) in enumerate(
+            zip(matrix_window(self.window.data), fragment.sizes, strict=True)
+        ):
             if size < part.extent:
                 raise VerifyException(
                     f"value: expected at least {part.extent} elements in dim {dim}, found {size}"

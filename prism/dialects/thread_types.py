@@ -28,6 +28,9 @@ WARP = 32
 MAX_THREAD_REGISTERS = 255
 """The most registers of a thread on every target."""
 
+TENSOR_RANKS = (2, 3)
+"""Ranks of tensors: rows and columns, or a batch of them."""
+
 UNIT_BYTES = 16
 """Bytes of the widest access, by which shared tiles are swizzled."""
 
@@ -368,10 +371,10 @@ class DimWindow:
 
 
 @irdl_attr_definition
-class WindowAttr(Data[tuple[DimWindow, DimWindow]]):
+class WindowAttr(Data[tuple[DimWindow, ...]]):
     """
-    Which part of a tensor a tile is. Indices of axes are those of the block (grid axes) or of the
-    enclosing `thread.for` (loop axes).
+    Which part of a tensor a tile is; of 3 dims the last two are the tile's. Indices of axes are
+    those of the block (grid axes) or of the enclosing `thread.for` (loop axes).
 
     Syntax: `#thread.window<[8, 4096 cut x by 64 cut i by 16]>`
     """
@@ -379,7 +382,7 @@ class WindowAttr(Data[tuple[DimWindow, DimWindow]]):
     name = "thread.window"
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[DimWindow, DimWindow]:
+    def parse_parameter(cls, parser: AttrParser) -> tuple[DimWindow, ...]:
         with parser.in_angle_brackets():
             return parse_window(parser)
 
@@ -388,12 +391,12 @@ class WindowAttr(Data[tuple[DimWindow, DimWindow]]):
             printer.print_string(window_text(self.data))
 
 
-def window_text(window: tuple[DimWindow, DimWindow]) -> str:
+def window_text(window: tuple[DimWindow, ...]) -> str:
     """The window as it prints, in square brackets."""
     return f"[{', '.join(map(str, window))}]"
 
 
-def parse_window(parser: AttrParser) -> tuple[DimWindow, DimWindow]:
+def parse_window(parser: AttrParser) -> tuple[DimWindow, ...]:
     """Parses what `window_text` gives."""
 
     def dim() -> DimWindow:
@@ -410,6 +413,6 @@ def parse_window(parser: AttrParser) -> tuple[DimWindow, DimWindow]:
 
     pos = parser.pos
     dims = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, dim)
-    if len(dims) != 2:
-        parser.raise_error(f"expected 2 dims, found {len(dims)}", pos, parser.pos)
-    return dims[0], dims[1]
+    if len(dims) not in TENSOR_RANKS:
+        parser.raise_error(f"expected 2 or 3 dims, found {len(dims)}", pos, parser.pos)
+    return tuple(dims)

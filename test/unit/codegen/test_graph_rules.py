@@ -385,7 +385,17 @@ class TestRefused:
             lab.emit(self.graph(lab, bf16), self.SIZES, self.PARAMS)
 
     def test_rank(self, lab):
-        t = lab.tensor("b", "n", "d")
+        t = lab.tensor("a", "b", "n", "d")
         graph = lab.graph([t], t, lambda b: b.output(b.op("exp", b.input(0, {}, {})), {}))
-        with pytest.raises(CannotLower, match="rank 3"):
+        with pytest.raises(CannotLower, match="tensor of rank 4: expected rank 2 or 3"):
+            lab.emit(graph, {"a": 2, "b": 2, "n": 2, "d": 2}, {"warps": 1})
+
+    def test_sum_over_the_batch(self, lab):
+        t = lab.tensor("b", "n", "d")
+        graph = lab.graph(
+            [t],
+            lab.tensor(1, "n", "d"),
+            lambda b: b.output(b.op("sum", b.input(0, {}, {}), dim=0), {}),
+        )
+        with pytest.raises(CannotLower, match="a sum over the dim of a batch is not lowered"):
             lab.emit(graph, {"b": 2, "n": 2, "d": 2}, {"warps": 1})
