@@ -43,7 +43,7 @@ SYNTAX = {
 """Each attribute of `Attributes` as it is written."""
 
 WHAT = {
-    "dim": "reduced dim",
+    "dim": "dim",
     "constant": "constant",
     "bounds": "pair of bounds",
     "permutation": "permutation",
@@ -155,8 +155,8 @@ class OperatorOp(IRDLOperation):
     def _verify_attributes(self, takes: Sequence[str]) -> None:
         for name, syntax in SYNTAX.items():
             if (name in takes) != (name in self.properties):
-                expected = "expected" if name in takes else "unexpected"
-                raise VerifyException(f"{expected} a {WHAT[name]}: {syntax}")
+                expected = "expected a" if name in takes else "unexpected"
+                raise VerifyException(f"{expected} {WHAT[name]}: {syntax}")
         given = self.attribute_values
         named = [("constant", given.constant)] if given.constant is not None else []
         named += [("bound", bound) for bound in given.bounds or ()]

@@ -289,8 +289,8 @@ class AccumOp(IRDLOperation):
         if kind not in self.LAYOUTS:
             raise VerifyException(f"kind: expected sum, max or rescaled, found {kind}")
         if (self.maximum is None) == (kind == "rescaled"):
-            expected = "expected" if self.maximum is None else "unexpected"
-            raise VerifyException(f"{expected} a maximum: `rescaled %m`")
+            expected = "expected a" if self.maximum is None else "unexpected"
+            raise VerifyException(f"{expected} maximum: `rescaled %m`")
         tile = _tile("operand tile", self.tile)
         if tile.symbolic:
             return

@@ -70,7 +70,7 @@ func.func @f(%x: tensor<4x8xf16>) {
 
 // -----
 func.func @f(%x: tensor<4x8xf16>) {
-  // CHECK: expected a reduced dim: `dim N`
+  // CHECK: expected a dim: `dim N`
   %0 = kernel.sum %x : (tensor<4x8xf16>) -> tensor<4x1xf16>
   func.return
 }
@@ -78,3 +78,102 @@ func.func @f(%x: tensor<4x8xf16>) {
 // -----
 // CHECK: expected a verdict, one of equal, not_proven, unknown; found 'maybe'
 func.func private @f() -> () attributes {kernel.verdict = #kernel.verdict<maybe, "">}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: expected a permutation: `perm [..]`
+  %0 = kernel.transpose %x : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: perm: expected each of the dims 0 to 1 once, found [0, 2]
+  %0 = kernel.transpose %x perm [0, 2] : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: bounds: expected a part of the d elements of dim 1 for all sizes, found from 0 to d + 1
+  %0 = kernel.slice %x dim 1 from <0> to <d + 1> : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: expected 2 operands or more, found 1
+  %0 = kernel.concat %x dim 1 : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: expected 3 operand(s), found 1
+  %0 = kernel.layer_norm %x eps <0> : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: eps: expected a number of at least 0, found -1
+  %0 = kernel.rms_norm %x eps <-1> : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: by: expected a number, found d
+  %0 = kernel.pow %x by <d> : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: unexpected dim: `dim N`
+  %0 = kernel.exp %x dim 1 : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: shape: expected d * n elements as operand input [n, d] has, found [d, d]
+  %0 = kernel.reshape %x shape [d, d] : (!x) -> tensor<?x?xf16, #sym.shape<[d, d]>>
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: bound <grid.x>: expected sizes of the workload only, found grid.x
+  %0 = kernel.clamp %x from <0> to <grid.x> : (!x) -> !x
+  func.return
+}
+
+// -----
+!x = tensor<?x?xf16, #sym.shape<[n, d]>>
+!y = tensor<?x?xf32, #sym.shape<[n, d]>>
+func.func @f(%x: !x, %y: !y) {
+  // CHECK: operand rhs: expected element type f16, found f32
+  %0 = kernel.add %x, %y : (!x, !y) -> !x
+  func.return
+}

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import f16, f32
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
 
-from prism.dialects.layouts import PARTIAL, REPL
+from prism.dialects.layouts import PARTIAL, REPL, layout_name
 from prism.dialects.sym import (
     GRID_AXES,
     LOOP_AXES,
@@ -135,3 +135,49 @@ def test_constraints_by_truth_table(kind: str, true_rows: set[tuple[int, ...]]) 
         if constraint.holds(dict(zip("abc", map(bool, row), strict=True)))
     }
     assert rows == true_rows
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.dictionaries(axes, st.sampled_from(["partial", "partial_max", "partial_exp"])),
+    st.sampled_from(["shift", "scaled", None]),
+)
+def test_owed_kinds_parse_back_and_are_layouts(owed: dict[str, str], cut: str | None) -> None:
+    owed.pop("z", None)
+    kinds = {**owed, "z": cut} if cut is not None else owed
+    tile = TileType((N, D / SymExpr.symbol("grid.z")), f32, owed=kinds)
+    assert roundtrip(tile) == tile
+    assert tile.owed_kinds == kinds
+    names = {axis: layout_name(tile.layout(axis)) for axis in (*GRID_AXES, *LOOP_AXES)}
+    assert names.pop("z") == f"{cut or 'shard'}(1)"
+    assert names == {axis: owed.get(axis, "repl") for axis in names}
+    assert tile.rescaled == any(kind not in ("partial", "partial_max") for kind in kinds.values())
+    assert tile.without("z").owed_kinds == owed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("!threadblock.tile<[n], f32, minimum [i]>", "expected one of partial"),
+        ("!threadblock.tile<[n], f32, partial [i], partial_max [i]>", "axis 'i' occurs twice"),
+        ("!threadblock.tile<[n / loop.i], f32, partial_max [i]>", "expected a cut or partial_max"),
+        ("!threadblock.tile<[n], f32, scaled [i]>", "expected a cut for scaled, found none"),
+        ("!threadblock.tile<[n], f32, partial_exp [w]>", "expected the name of an axis, found w"),
+        ("#sym.map<{x = new, y = new}>", "a map has at most one new dim"),
+    ],
+)
+def test_refused_text(text: str, message: str) -> None:
+    context = Context()
+    context.load_dialect(Sym)
+    context.load_dialect(Threadblock)
+    with pytest.raises((ParseError, VerifyException), match=message):
+        Parser(context, text).parse_attribute()
+
+
+def test_a_new_dim_parses_back() -> None:
+    attribute = MapAttr.of({"x": 1}, new="y")
+    assert str(attribute) == "#sym.map<{y = new, x = 1}>"
+    assert roundtrip(attribute) == attribute
+    assert attribute.new_axis == "y"
+    assert attribute.cuts == {"x": 1}
+    assert attribute != MapAttr.of({"x": 1})
