@@ -44,7 +44,8 @@ def apply(
 
     A tile of the loop meets one that is known only after it if it is loop-invariant: the loop cuts
     no input that it reads. A function of each element takes a sum that the loop still owes only if
-    it is linear; the loop cuts no dim that was summed away before any other.
+    it is linear; the loop cuts no dim that was summed away before any other. Nor does it cut a dim
+    of which the maximum is taken, for accums sum.
     """
     after = any(tile.after for tile in operands)
     if after:
@@ -52,10 +53,14 @@ def apply(
             if not tile.after and not all(cuts.equate(literal, NEVER) for literal in tile.read):
                 return None
     operator = OPERATORS[name]
-    if operator.kind in (Kind.UNARY, Kind.SCALAR) and not operator.linear:
-        if not all(cuts.equate(literal, NEVER) for literal in operands[0].summed):
-            return None
     dim = attribute if isinstance(attribute, int) else None
+    uncut: list[int] = []
+    if operator.kind in (Kind.UNARY, Kind.SCALAR, Kind.MAX) and not operator.linear:
+        uncut += sorted(operands[0].summed)
+    if operator.kind is Kind.MAX and loop and dim is not None:
+        uncut.append(operands[0].dims[dim][-1])
+    if not all(cuts.equate(literal, NEVER) for literal in uncut):
+        return None
     result = _RULES[operator.kind](cuts, operands, dim)
     if result is None:
         return None
@@ -131,10 +136,17 @@ def _sum(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Result | None
     return (*dims[:dim], kept, *dims[dim + 1 :]), (dims[dim],)
 
 
+def _max(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Result | None:
+    """As of a sum, but nothing is summed away."""
+    result = _sum(cuts, operands, dim)
+    return None if result is None else (result[0], ())
+
+
 _RULES: Mapping[Kind, Callable[[Cuts, Sequence[Tile], int | None], Result | None]] = {
     Kind.UNARY: _same,
     Kind.SCALAR: _same,
     Kind.BINARY: _elementwise,
     Kind.MATMUL: _matmul,
     Kind.SUM: _sum,
+    Kind.MAX: _max,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prism.dialects.kernel import VERDICT
+from prism.dialects.kernel import VERDICT, GraphDefOp
 from prism.passes.generate import GeneratePass
 from prism.search.engine import prune
 from prism.search.from_ir import candidate_funcs, read_candidate, read_workload, workload_funcs
@@ -16,11 +16,14 @@ from prism.search.maps import assignments
 
 
 def verified(module, run_passes):
-    """The proven candidates by structure: canonical graph, set of grid rows, loop rows."""
+    """
+    The proven candidates of one kernel by structure: canonical graph, set of grid rows, loop rows.
+    """
     run_passes(module, "prism-instantiate-maps", "prism-verify")
     found = {}
     for _, func in candidate_funcs(module):
-        if func.attributes[VERDICT].data.kind == "equal":
+        kernels = sum(isinstance(op, GraphDefOp) for op in func.walk())
+        if kernels == 1 and func.attributes[VERDICT].data.kind == "equal":
             sgraph = read_candidate(func)
             ((grid, loops),) = assignments(sgraph)
             found[canonical(sgraph.graph), frozenset(grid), loops] = sgraph

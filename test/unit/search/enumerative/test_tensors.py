@@ -91,6 +91,18 @@ def test_a_sum_that_the_loop_owes_passes_linear_functions_only():
         assert (accumulate(cuts, result) is not None) is passes
 
 
+def test_the_loop_does_not_cut_a_dim_of_a_maximum():
+    cuts = Cuts()
+    x = tile(cuts, N, D)
+    result = apply(cuts, "max", 1, [x], (N, ONE), loop=True)
+    assert result is not None
+    assert result.dims == (x.dims[0], (NEVER, NEVER))
+    assert result.summed == SUMMED
+    assert cuts.find(x.dims[1][1]) == NEVER
+    assert cuts.find(x.dims[1][0]) == x.dims[1][0]
+    assert accumulate(cuts, result) is None
+
+
 def test_what_meets_an_accumulated_value_is_loop_invariant():
     cuts = Cuts()
     x, y = tile(cuts, N, D), tile(cuts, N, ONE)
