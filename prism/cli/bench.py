@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from importlib import import_module
+from pathlib import Path
 
 DEFAULT_LIMIT = 60.0
 
@@ -35,6 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"seconds for each row (default {DEFAULT_LIMIT:g})",
     )
     search.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    sim = benches.add_parser("sim", help="thread-instructions per second of the PTX simulator")
+    sim.set_defaults(module="prism.cli.bench", bench="prism.cli.bench_sim")
+    sim.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the JSON there, too")
+    sim.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:

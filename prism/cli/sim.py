@@ -30,7 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
         given = make_arguments(simulator, kernel, arguments.arg, arguments.seed)
         before = [None if argument.buffer is None else argument.data() for argument in given]
         report = kernel.launch(
-            arguments.grid, arguments.block, [a.value for a in given], arguments.smem
+            arguments.grid,
+            arguments.block,
+            [a.value for a in given],
+            arguments.smem,
+            cooperative=arguments.cooperative,
         )
     except PtxError as error:
         raise PrismError(error.message, _place(text, error)) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism.simulator.errors import OutOfBoundsError
+from prism.simulator.errors import OutOfBoundsError, RaceError
 from prism.simulator.memory import LOCAL_WINDOW, SHARED_WINDOW, SHIFT, first
 from prism.simulator.sanitizer import WRITTEN
 from prism.simulator.types import Array, ScalarType
@@ -75,13 +75,14 @@ def _load_shared(x: Machine, plan: AccessPlan, address: Array, shift: int) -> Ar
 def store(x: Machine, plan: AccessPlan, address: Array, shift: int, values: list[Array]) -> None:
     """Writes values (raw bits of the type's width) at address + shift in the active lanes."""
     width = plan.bytes
+    clash: Array | None = None
     if plan.space == "shared":
         offset = x.shared.offsets(x, address, shift, width, plan.line)
         x.meter.shared(x, offset, width)
         if x.shared_state is not None:
             x.shared_state.mark(x, offset, width, WRITTEN, plan.line)
         if x.races is not None:
-            x.races.write(x, offset, width, plan.line)
+            clash = x.races.write(x, offset, width, plan.line)
         offset = offset + x.shared.row
         view = x.shared.views[width]
     elif plan.space == "global":
@@ -102,6 +103,22 @@ def store(x: Machine, plan: AccessPlan, address: Array, shift: int, values: list
         data = np.stack([np.broadcast_to(value, shape) for value in values], axis=-1)
         data = data.view(view.dtype)[..., 0]
     scatter(x, view, slots, data)
+    if clash is not None:
+        _expect_same(x, plan.line, view, slots, data, clash)
+
+
+def _expect_same(
+    x: Machine, line: int, view: Array, slots: Array, data: Array, clash: Array
+) -> None:
+    """Faults if a lane that wrote at once with another warp does not find its value."""
+    slots, data, lanes = np.broadcast_arrays(slots, data, clash)
+    found, written = view[slots[lanes]], np.ascontiguousarray(data[lanes])
+    # As bytes: wide values move as complex numbers, of which a NaN equals nothing.
+    bad = (found.view(np.uint8) != written.view(np.uint8)).reshape(len(found), -1).any(axis=1)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(lanes)[int(np.argmax(bad))])
+        message = "shared write races: another warp writes another value there at the same time"
+        x.fault(RaceError, line, message, where)
 
 
 def scatter(x: Machine, view: Array, slots: Array, data: Array) -> None:

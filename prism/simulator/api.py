@@ -26,6 +26,10 @@ CHUNK_THREADS = 1 << 14
 CHUNK_BYTES = 1 << 26
 """How much shared and local memory the blocks that run at once may have."""
 
+COOPERATIVE_BYTES = 1 << 30
+COOPERATIVE_COST = 4096
+"""Bounds of a cooperative launch: memory, and about what a thread's registers take, in bytes."""
+
 MAX_GLOBALS = 1 << 30
 """Most bytes that the `.global` and `.const` variables of a module may take."""
 
@@ -164,19 +168,22 @@ class Kernel:
         block: int | Sequence[int],
         args: Sequence[object],
         dynamic_smem: int = 0,
+        *,
+        cooperative: bool = False,
     ) -> Report:
         """
         Runs the kernel to its end and reports what it did.
 
         `grid` and `block` are up to three sizes; `args` are buffers, numbers (cast by the
-        parameter's type) or bytes; `dynamic_smem` in bytes. Raises LaunchError for a launch that a
-        driver would refuse, and another SimulatorError for a fault of the kernel.
+        parameter's type) or bytes; `dynamic_smem` in bytes. Blocks run in turns of a few at a time;
+        `cooperative` runs all at once, for kernels that wait for each other's. Raises LaunchError
+        for a launch that a driver would refuse, another SimulatorError for a fault of the kernel.
         """
         geometry = self._geometry(grid, block, args, dynamic_smem)
         memory = self._owner.memory
         meter = Meter(memory, on=self._owner.meter)
         budget = Budget(self._owner.budget)
-        rows = self._blocks_at_once(geometry)
+        rows = self._blocks_at_once(geometry, cooperative=cooperative)
         for start in range(0, geometry.blocks, rows):
             chunk = range(start, min(start + rows, geometry.blocks))
             machine = Machine(
@@ -191,11 +198,15 @@ class Kernel:
             machine.run()
         return meter.report()
 
-    def _blocks_at_once(self, geometry: Geometry) -> int:
+    def _blocks_at_once(self, geometry: Geometry, *, cooperative: bool) -> int:
         """How many blocks a machine runs: enough threads, but bounded shared and local memory."""
         threads = -(-geometry.threads // 32) * 32
         shared = self._program.shared_size + geometry.dynamic_smem
         window = shared + threads * self._program.local_size + 1
+        if cooperative:
+            if geometry.blocks * max(threads * COOPERATIVE_COST, window) > COOPERATIVE_BYTES:
+                raise LaunchError(f"{geometry.blocks} blocks are too many to run at once")
+            return geometry.blocks
         return max(1, min(CHUNK_THREADS // threads, CHUNK_BYTES // window))
 
     def _geometry(

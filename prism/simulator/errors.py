@@ -65,7 +65,15 @@ class UninitializedReadError(SimulatorError):
 
 
 class RaceError(SimulatorError):
-    """Two warps use a place of shared memory, one of them writing, with no barrier in between."""
+    """
+    Two warps use a place of shared memory, one of them writing, with no barrier in between.
+
+    `line` and `thread` are of the later access, `other_line` and `other_thread` of the earlier one
+    in the same block (None if it is too long ago).
+    """
+
+    other_line: int | None = None
+    other_thread: tuple[int, int, int] | None = None
 
 
 class AsyncReadError(SimulatorError):

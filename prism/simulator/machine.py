@@ -350,6 +350,10 @@ class Machine:
 
     # -- faults ---------------------------------------------------------------------------------
 
+    def thread_name(self, index: int) -> Dim3:
+        """The (x, y, z) of a thread by its place in the block."""
+        return unflatten(index, self.geometry.block)
+
     def fault(
         self,
         kind: type[SimulatorError],
@@ -367,7 +371,7 @@ class Machine:
             lane = tuple(int(i) for i in np.argwhere(self.full(self.exact))[0])
         if lane is not None:
             block = unflatten(self.first_block + lane[0], self.geometry.grid)
-            thread = unflatten(lane[1], self.geometry.block)
+            thread = self.thread_name(lane[1])
         raise kind(message, file=self.program.file, line=line, block=block, thread=thread)
 
 

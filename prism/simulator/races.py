@@ -6,13 +6,16 @@ block. A tag names the warp and the barrier interval; tags grow with the interva
 the interval's floor is of the present interval. Accesses of one warp count as ordered, and atomics
 do not race with each other.
 
-Not seen, and never reported: single bytes, and two warps writing in one and the same execution of
-an instruction. From a barrier on that only some threads of a block take part in, or an atomic that
-may be a lock, nothing more is reported: threads may be ordered in ways that tags do not express.
+Two warps that write one place in the same execution of an instruction race if they write different
+values. Not seen, and never reported: accesses of single bytes. From a barrier on that only some
+threads of a block take part in, an mbarrier, or an atomic that may be a lock, nothing more is
+reported: threads may be ordered in ways that tags do not express.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,11 +38,35 @@ atomics of several warps and several readers have the last two.
 _LAST = (1 << 16) - 2 * _STEP
 
 
+_REMEMBERED = 256
+"""How many accesses are kept to name the other one of a race."""
+
+
+@dataclass(frozen=True)
+class _Access:
+    """An access of the lanes in `exact`, at `offset` in their windows; `verb` is what it did."""
+
+    line: int
+    verb: str
+    offset: Array
+    width: int
+    exact: Array | None
+
+    def thread_at(self, x: Machine, block: int, place: int, warp: int, other: int) -> int | None:
+        """The first thread of warp `other` (-1: of any but `warp`) that touched a byte."""
+        row = np.broadcast_to(self.offset, x.shape)[block]
+        on = (row <= place) & (place < row + self.width) & x.full(self.exact)[block]
+        warps = np.arange(x.threads) // 32
+        on &= (warps == other) if other >= 0 else (warps != warp)
+        return int(np.argmax(on)) if on.any() else None
+
+
 class Races:
     """The tags of the shared memories of a machine, `stride` bytes for each of `blocks` blocks."""
 
     def __init__(self, stride: int, blocks: int) -> None:
         self.on = True
+        self._log: deque[_Access] = deque(maxlen=_REMEMBERED)
         self.blocks = blocks
         self.stride = stride
         # One row stands for all blocks while all do the same, as in SharedState.
@@ -94,20 +121,29 @@ class Races:
         written = _units(self.writes[width], slots)
         bad = (written > low) & (written != mine) & (written != mine + np.uint16(_BY_ATOMIC))
         if bad.any():
-            self._blame(x, bad, on, written, low, line, "read", "wrote")
+            self._blame(x, bad, on, written, low, line, "read", "wrote", offset)
         _put_shared(self.reads[width], slots, mine, low, width, _MANY)
+        self._log.append(_Access(line, "read", offset, width, x.exact))
 
-    def write(self, x: Machine, offset: Array, width: int, line: int) -> None:
+    def write(self, x: Machine, offset: Array, width: int, line: int) -> Array | None:
+        """Gives the lanes whose place another warp writes in this same instruction, if any."""
         if not self.on or width == 1:
-            return
+            return None
         slots, tags, floor, on = self._lanes(x, offset, width)
         mine, low = tags[:, None], floor[:, None]
         for views, verb in ((self.writes, "wrote"), (self.reads, "read")):
             before = _units(views[width], slots)
             bad = (before > low) & (before != mine) & (before != mine + np.uint16(_BY_ATOMIC))
             if bad.any():
-                self._blame(x, bad, on, before, low, line, "write", verb)
+                self._blame(x, bad, on, before, low, line, "write", verb, offset)
         _put(self.writes[width], slots, mine, width)
+        self._log.append(_Access(line, "wrote", offset, width, x.exact))
+        lost = (_units(self.writes[width], slots) != mine).any(axis=1)
+        if not lost.any():
+            return None
+        lanes = np.zeros(on.shape, np.bool_)
+        lanes[on] = lost
+        return lanes
 
     def atomic(self, x: Machine, offset: Array, width: int, line: int) -> None:
         """An atomic races with plain accesses only."""
@@ -120,9 +156,10 @@ class Races:
             plain = (before <= low + np.uint16(_BY_ATOMIC)) | (before == low + np.uint16(_MANY))
             bad = (before > low) & (before != mine) & plain
             if bad.any():
-                self._blame(x, bad, on, before, low, line, "atomic", verb)
+                self._blame(x, bad, on, before, low, line, "atomic", verb, offset)
         by_atomic = mine + np.uint16(_BY_ATOMIC)
         _put_shared(self.writes[width], slots, by_atomic, low, width, _ATOMICS, mine)
+        self._log.append(_Access(line, "wrote", offset, width, x.exact))
 
     def _blame(
         self,
@@ -134,19 +171,36 @@ class Races:
         line: int,
         what: str,
         verb: str,
+        offset: Array,
     ) -> None:
         lane, unit = first(bad)
         where = tuple(int(i) for i in np.argwhere(on)[lane])
         other = int(before[lane, unit]) - int(low[lane, 0])
         number = (other - 1) % _BY_ATOMIC
         who = f"an atomic of warp {number}" if other > _BY_ATOMIC else f"warp {number}"
-        who = {_MANY: "several warps", _ATOMICS: "several atomics"}.get(other, who)
-        x.fault(
-            RaceError,
-            line,
-            f"shared {what} races: {who} {verb} the place with no barrier in between",
-            where,
-        )
+        several = {_MANY: "several warps", _ATOMICS: "several atomics"}
+        who = several.get(other, who)
+        block, mine = where[0], where[1] // 32
+        place = int(np.broadcast_to(offset, x.shape)[where]) + 2 * unit
+        found = "", None, None
+        for access in reversed(self._log):
+            if access.verb != verb:
+                continue
+            thread = access.thread_at(x, block, place, mine, -1 if other in several else number)
+            if thread is not None:
+                name = x.thread_name(thread)
+                found = f" at line {access.line}, thread {name},", access.line, name
+                break
+        try:
+            x.fault(
+                RaceError,
+                line,
+                f"shared {what} races: {who} {verb} the place{found[0]} with no barrier in between",
+                where,
+            )
+        except RaceError as error:
+            error.other_line, error.other_thread = found[1:]
+            raise
 
 
 def _units(view: Array, slots: Array) -> Array:

@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 
 from prism.simulator import (
+    BudgetError,
+    DeadlockError,
     DivergenceError,
+    LaunchError,
     MisalignedAccessError,
     OutOfBoundsError,
     RaceError,
     Simulator,
     SimulatorError,
     UninitializedReadError,
+    UseAfterFreeError,
 )
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -98,6 +102,15 @@ def test_races(name):
     text = (HEADER + FRAME.replace("BODY", "\n" + racing(body))).split("\n")
     assert text[caught.value.line - 1].startswith(body.split("\n")[1].split(";")[0])
     assert caught.value.thread == thread
+    other = caught.value.other_line
+    assert other is not None
+    assert f"the place at line {other}, thread {caught.value.other_thread}, with" in str(
+        caught.value
+    )
+    verb = {"wrote": ("st", "red"), "read": ("ld",)}[verb.split()[-1]]
+    assert any(f"{name}.shared" in text[other - 1] for name in verb)
+    # The other thread is of another warp.
+    assert (caught.value.other_thread[0] < 32) != (thread[0] < 32)
     assert caught.value.block == ((1, 0, 0) if name == "in one block only" else (0, 0, 0))
     # A barrier before the second access makes it right.
     first, second = racing(body).rsplit("\n", 1)
@@ -122,6 +135,95 @@ def test_orders_that_are_no_race():
     with pytest.raises(OutOfBoundsError):
         launch(racing(part + "@%p ld.shared.u32 %v, [two+256];"), block=96, grid=1, size=96)
     launch(racing(part), block=96, grid=1, size=96)
+
+
+def test_two_warps_write_at_once():
+    """Different values race; the same value, or lanes of one warp, do not."""
+    with pytest.raises(RaceError, match="another warp writes another value") as caught:
+        launch(racing("setp.eq.u32 %p, %t, 9;\nst.shared.u32 [one], %t;"), block=64)
+    text = (HEADER + FRAME.replace("BODY", "\n" + racing("\n"))).split("\n")
+    assert caught.value.line <= len(text)
+    assert caught.value.block == (0, 0, 0)
+    launch(racing("st.shared.u32 [one], 7;"), block=64)
+    launch(racing("st.shared.v4.u32 [one], {-1, -1, -1, -1};"), block=64)
+    launch("st.shared.u32 [one], %t;", block=32)
+
+
+def test_reads_of_empty_buffers():
+    simulator = Simulator()
+    body = "add.s64 %q, %o, %q; LOAD\nst.global.u32 [%q], %v;"
+    text = HEADER + FRAME.replace("BODY", body)
+    write = simulator.load(text.replace("LOAD", ""), "w.ptx")["k"]
+    read = simulator.load(text.replace("LOAD", "\nld.global.u32 %v, [%q];"), "r.ptx")["k"]
+    out = simulator.empty((2, 32), np.uint32)
+    write.launch(1, 32, [out, 0])
+    read.launch(1, 32, [out, 0])
+    with pytest.raises(
+        UninitializedReadError, match=r"global read of 4 bytes at .* nothing wrote"
+    ) as caught:
+        read.launch(2, 32, [out, 0])
+    assert (caught.value.file, caught.value.block, caught.value.thread) == (
+        "r.ptx",
+        (1, 0, 0),
+        (0, 0, 0),
+    )
+    out.write(np.ones((2, 32)))
+    read.launch(2, 32, [out, 0])
+    for instruction in (
+        "red.global.add.u32 [%o], 1;",
+        ".reg .b32 %x; mov.u32 %x, one; cp.async.ca.shared.global [%x], [%o], 4;",
+    ):
+        kernel = simulator.load(HEADER + FRAME.replace("BODY", instruction))["k"]
+        with pytest.raises(UninitializedReadError):
+            kernel.launch(1, 32, [simulator.empty(1, np.uint32), 0])
+    loose = Simulator(sanitize=False)
+    loose.load(text.replace("LOAD", "ld.global.u32 %v, [%q];"))["k"].launch(
+        1, 32, [loose.empty(32, "u4"), 0]
+    )
+
+
+def test_an_endless_loop_is_found():
+    with pytest.raises(BudgetError, match="an endless loop") as caught:
+        launch("L: add.u32 %v, %v, 1;\nbra L;", budget=1000)
+    assert caught.value.line in (12, 13)
+    assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (0, 0, 0))
+
+
+BARRIERS = {
+    "half a warp": ("setp.lt.u32 %p, %t, 16;\n@%p bar.sync 0;", DivergenceError, 32),
+    "in a divergent branch": ("setp.lt.u32 %p, %t, 16; @%p bra L;\nbar.sync 0; bra M;\nL: bar.sync 0; M:", DivergenceError, 32),
+    "one of two warps, ended or not": ("setp.lt.u32 %p, %t, 32; @%p bra L;\nbar.sync 1; bra M;\nL: bar.sync 0; M:", DeadlockError, 64),
+    "too many expected": ("\nbar.sync 1, 96;", DeadlockError, 64),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BARRIERS)
+def test_barriers_that_threads_miss(name):
+    body, kind, block = BARRIERS[name]
+    with pytest.raises(kind) as caught:
+        launch(body, block=block)
+    text = (HEADER + FRAME.replace("BODY", "\n" + body)).split("\n")
+    assert "bar.sync" in text[caught.value.line - 1]
+    assert caught.value.file == "fault.ptx"
+    assert caught.value.block == (0, 0, 0)
+    assert caught.value.thread is not None
+
+
+def test_blocks_that_wait_for_later_ones():
+    """A barrier over 1000 blocks: beyond what runs at once, unless the launch is cooperative."""
+    body = "@%p bra L; red.global.add.u32 [%o], 1; bra L;\nL: ld.volatile.global.u32 %v, [%o]; setp.lt.u32 %p, %v, 1000; @%p bra L;"
+    text = HEADER + FRAME.replace("BODY", "setp.ne.u32 %p, %t, 0;" + body)
+    for cooperative in (True, False):
+        simulator = Simulator(budget=20000)
+        args = [simulator.alloc(np.zeros(1, "u4")), 0]
+        kernel = simulator.load(text)["k"]
+        if cooperative:
+            kernel.launch(1000, 32, args, cooperative=True)
+        else:
+            with pytest.raises(BudgetError):
+                kernel.launch(1000, 32, args)
+    with pytest.raises(LaunchError, match="too many to run at once"):
+        kernel.launch(10**7, 32, args, cooperative=True)
 
 
 def test_many_intervals():
@@ -163,7 +265,7 @@ def test_use_after_free_and_foreign_buffers():
     address = first.address
     first.free()
     for argument in (first, address):
-        with pytest.raises(OutOfBoundsError):
+        with pytest.raises(UseAfterFreeError, match="byte 0 of a buffer that was freed"):
             kernel.launch(1, 32, [argument, 0])
     kernel.launch(1, 32, [second, 0])
     with pytest.raises(SimulatorError, match="freed"):
