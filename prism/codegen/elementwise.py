@@ -12,7 +12,7 @@ from prism.codegen.scalar_math import emit_scalars
 from prism.dialects.thread_elementwise import MapOp, ReduceOp
 from prism.dialects.thread_ops import SpillOp, fragment_of
 from prism.dialects.thread_sums import SumLanesOp
-from prism.dialects.thread_types import MmaLayout, RowsLayout, SharedType
+from prism.dialects.thread_types import FragmentType, MmaLayout, RowsLayout, SharedType
 
 UNROLLED_VECTORS = 8
 """Vectors of a row that a reduction emits without a loop."""
@@ -76,9 +76,35 @@ def _loaders(state: BlockState, sources: Sequence[SSAValue]) -> list[Loader]:
 def lower_reduce(state: BlockState, op: ReduceOp) -> None:
     """Each thread adds up its share of the dim; elements beyond the part do not count."""
     layout = fragment_of(op.acc).layout.data
-    assert isinstance(layout, RowsLayout)  # by ReduceOp.verify_
+    if isinstance(layout, MmaLayout):
+        state.fragments[op.result] = _fold(state, op, layout)
+        return
     reduce = _reduce_columns if op.dim.data == 1 else _reduce_rows
     state.fragments[op.result] = reduce(state, op, layout)
+
+
+def _fold(state: BlockState, op: ReduceOp, layout: MmaLayout) -> tuple[SSAValue, ...]:
+    """Adds up, register by register, the tiles along the columns of a fragment."""
+    e = state.emitter
+    type = next(s.type for s in op.sources if isinstance(s.type, FragmentType))
+    source = type.layout.data
+    assert isinstance(source, MmaLayout)  # by ReduceOp.verify_
+    bounds = state.bounds(op.within.data)
+    loads = _loaders(state, op.sources)
+    totals = list(state.fragments[op.acc])
+    position = 0
+    for group in groups_of(state, type):
+        operands = [load(group, position) for load in loads]
+        for element in range(group.width):
+            value = emit_scalars(e, op.body.block, [values[element] for values in operands])
+            inside = state.inside(group.row, group.column.plus(element), bounds)
+            tile, register = divmod(position, 4)
+            long, short = divmod(tile, source.tiles[1])
+            target = short if layout.swap else long
+            place = target * 4 + register
+            totals[place] = e.op("add.f32", totals[place], _or_zero(state, value, inside))
+            position += 1
+    return tuple(totals)
 
 
 def _add_elements(
@@ -157,7 +183,9 @@ def lower_sum_lanes(state: BlockState, op: SumLanesOp) -> None:
     """A butterfly over the lanes of each row; the first lane stores the sum."""
     e = state.emitter
     layout = fragment_of(op.value).layout.data
-    assert isinstance(layout, RowsLayout)  # by SumLanesOp.verify_
+    if isinstance(layout, MmaLayout):
+        _sum_folded(state, op, layout)
+        return
     row, lane = rows_origin(state, layout)
     tile = SharedTile(state, op.tile)
     zero = e.constant(0)
@@ -169,6 +197,36 @@ def lower_sum_lanes(state: BlockState, op: SumLanesOp) -> None:
             mask //= 2
         here = row.plus(index * layout.rows_per_pass)
         tile.store(Group(here, Coordinate(zero, 0, 0), 1), [total], first)
+
+
+def _sum_folded(state: BlockState, op: SumLanesOp, layout: MmaLayout) -> None:
+    """
+    Sums the rows of a folded fragment over the lanes that share them: the quad of a row, or with
+    columns on the long side the lanes 4, 8 and 16 apart.
+    """
+    e = state.emitter
+    tile = SharedTile(state, op.tile)
+    zero = e.constant(0)
+    registers = state.fragments[op.value]
+    warp = state.warp_indices(layout)[0 if layout.swap else 1]
+    column = Coordinate(warp, 0, tile.type.sizes[1] - 1)
+    lane = e.div(state.lane, 4) if layout.swap else e.rem(state.lane, 4)
+    first = e.op("setp.eq.s32", lane, zero)
+    groups = groups_of(state, fragment_of(op.value))
+    rows: dict[tuple[SSAValue, int], tuple[Coordinate, SSAValue]] = {}
+    position = 0
+    for group in groups:
+        for _ in range(group.width):
+            key = (group.row.base, group.row.offset)
+            value = registers[position]
+            if key in rows:
+                value = e.op("add.f32", rows[key][1], value)
+            rows[key] = group.row, value
+            position += 1
+    for row, total in rows.values():
+        for mask in (4, 8, 16) if layout.swap else (1, 2):
+            total = e.op("add.f32", total, e.shuffle(total, mask))
+        tile.store(Group(row, column, 1), [total], first)
 
 
 def lower_spill(state: BlockState, op: SpillOp) -> None:

@@ -172,19 +172,20 @@ class GraphPoint:
             extent = tile
         return DimWindow(size, tuple(cuts))
 
-    def mma_layout(self, rows: int, columns: int, depth: int) -> MmaLayout:
+    def mma_layout(self, rows: int, columns: int, depth: int, *, whole: bool = False) -> MmaLayout:
         """
         How the warps share a product of `rows` x `columns` over `depth`.
 
         Fewest steps for a warp first, then fewest k warps, whose sums cost shared memory, then
-        least padding, then fewest operands loaded.
+        least padding, then fewest operands loaded. `whole` allows no k warps: the product is used
+        in the loop, where adding up sums would cost barriers.
         """
         long, short = (columns, rows) if self.swap else (rows, columns)
         tiles = -(-long // MMA_LONG), -(-short // MMA_SHORT)
         steps = -(-depth // MMA_DEPTH)
         best: tuple[tuple[int, ...], MmaLayout] | None = None
         warps = self.warps
-        for deep in range(1, warps + 1):
+        for deep in range(1, 2 if whole else warps + 1):
             for across in range(1, warps // deep + 1):
                 if warps % (deep * across):
                     continue
@@ -198,6 +199,23 @@ class GraphPoint:
                     best = cost, MmaLayout((along, across, deep), held, self.swap)
         assert best is not None  # one warp along, across and deep is always possible
         return best[1]
+
+    def chained_layouts(self, rows: int, middle: int, columns: int) -> tuple[MmaLayout, MmaLayout]:
+        """
+        Layouts of a product rows x middle and of one over middle that takes it from registers.
+
+        The warps that share the first one's columns are the k warps of the second; each holds an
+        even number of tiles, two of them making one step of 16.
+        """
+        long = -(-rows // MMA_LONG)
+        along = min(self.warps, 1 << (long.bit_length() - 1))
+        across = self.warps // along
+        held = -(-long // along)
+        middle_tiles = 2 * -(-middle // (across * MMA_DEPTH))
+        return (
+            MmaLayout((along, across, 1), (held, middle_tiles), swap=False),
+            MmaLayout((along, 1, across), (held, -(-columns // MMA_SHORT)), swap=False),
+        )
 
     def rows_layout(self, rows: int, columns: int) -> RowsLayout:
         """How the threads share a tile row by row: wide vectors, but no thread without elements."""

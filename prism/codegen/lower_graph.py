@@ -40,7 +40,7 @@ from prism.dialects.thread import (
 )
 from prism.dialects.thread import YieldOp as ThreadYieldOp
 from prism.dialects.thread_ops import Window, fragment_of, matrix_window
-from prism.dialects.thread_sums import scratch_type
+from prism.dialects.thread_sums import folded_layout, scratch_type
 from prism.dialects.thread_types import (
     ELEMENT_BYTES,
     MAX_TENSOR_BYTES,
@@ -99,7 +99,8 @@ class _GraphLowering:
         self._point = point
         self._graph = point.graph
         self._stages = stages_of(point.graph)
-        self._operands = OperandSizes(point)
+        self._folded = {op.tile for op in self._accums() if self._accumulates_in_place(op)}
+        self._operands = OperandSizes(point, self._folded)
         graph_types = [*self._graph.inputs, *self._graph.results_]
         self._builder = BlockBuilder([self._static_tensor(value) for value in graph_types])
         arguments = self._builder.entry.args
@@ -114,7 +115,8 @@ class _GraphLowering:
         self._tiles: dict[SSAValue, SSAValue] = {}
         self._fragments: dict[SSAValue, SSAValue] = {}
         self._operand_tiles: dict[SSAValue, SSAValue] = {}
-        self._folded = {op.tile for op in self._accums() if self._accumulates_in_place(op)}
+        # values computed as fragments, zero beyond their part
+        self._held: dict[SSAValue, SSAValue] = {}
 
     # what the graph says
 
@@ -261,8 +263,20 @@ class _GraphLowering:
     # products
 
     def _multiply(self, op: TileOperatorOp, acc: SSAValue) -> SSAValue:
-        lhs, rhs = (self._operand_tiles[value] for value in op.inputs)
+        rhs = self._operand_tiles[op.inputs[1]]
+        maker = self._operands.chained.get(op.result)
+        if maker is not None:
+            lhs = self._hold(op.inputs[0], self._operands.fragment(maker))
+            return self._builder.add(MmaOp(lhs, rhs, acc), reads=[rhs]).result
+        lhs = self._operand_tiles[op.inputs[0]]
         return self._builder.add(MmaOp(lhs, rhs, acc), reads=[lhs, rhs]).result
+
+    def _hold(self, value: SSAValue, type: FragmentType) -> SSAValue:
+        """A value as a fragment, zero beyond its part, computed once."""
+        held = self._held.get(value)
+        if held is None:
+            held = self._held[value] = self._map(value, type, self._matrix(value))
+        return held
 
     def _whole(self, fragment: SSAValue) -> SSAValue:
         """The fragment with the sum over k warps that it may owe."""
@@ -287,6 +301,14 @@ class _GraphLowering:
         """The dim of a matrix that a sum runs over: 0 for its rows, 1 for its columns."""
         return (op.dim_value or 0) - (len(self._window(op.inputs[0])) - 2)
 
+    def _folded_type(self, op: TileOperatorOp) -> FragmentType | None:
+        """The type of a summand that stays in the registers of a product; None if it does not."""
+        type = self._layout_of(op.inputs[0])
+        layout = type.layout.data
+        if self._dim(op) != 1 or not isinstance(layout, MmaLayout):
+            return None
+        return type
+
     def _sum_layout(self, op: TileOperatorOp) -> tuple[RowsLayout, int]:
         """The layout of the threads' sums, and the vectors that they read."""
         rows, columns = self._sizes(op.inputs[0])
@@ -296,12 +318,23 @@ class _GraphLowering:
         return RowsLayout(layout.threads, layout.lanes, 1), layout.vector
 
     def _sum_type(self, op: TileOperatorOp) -> FragmentType:
+        folded = self._folded_type(op)
+        if folded is not None and isinstance(folded.layout.data, MmaLayout):
+            layout = folded_layout(folded.layout.data)
+            return FragmentType(layout.shape, layout)
         layout, _ = self._sum_layout(op)
         rows, columns = self._sizes(op.inputs[0])
         return FragmentType((1, columns) if self._dim(op) == 0 else (rows, layout.lanes), layout)
 
     def _reduce(self, op: TileOperatorOp, acc: SSAValue) -> SSAValue:
         (summand,) = op.inputs
+        folded = self._folded_type(op)
+        if folded is not None:
+            held = self._hold(summand, folded)
+            region = Region(Block(arg_types=[f32]))
+            region.block.add_op(ThreadYieldOp(region.block.args[0]))
+            reduce = ReduceOp(1, 1, [held], self._matrix(summand), acc, region)
+            return self._builder.add(reduce).result
         expression = expression_of(summand)
         sources = [self._tile_of(leaf) for leaf in expression.leaves]
         _, vector = self._sum_layout(op)
@@ -313,10 +346,26 @@ class _GraphLowering:
     def _store_sum(self, op: TileOperatorOp, fragment: SSAValue, value: SSAValue) -> None:
         """Puts the threads' sums together in a shared vector."""
         rows, columns = self._sizes(op.result)
+        layout = fragment_of(fragment).layout.data
+        if isinstance(layout, MmaLayout):
+            fragment = self._sum_columns(fragment, layout, rows)
         tile = self._alloc((rows, columns), f32, value)
         finish = SpillOp if self._dim(op) == 0 else SumLanesOp
         self._builder.add(finish(fragment, tile), writes=[tile])
         self._tiles[value] = tile
+
+    def _sum_columns(self, fragment: SSAValue, layout: MmaLayout, rows: int) -> SSAValue:
+        """The sums of each warp along the columns, as a fragment row by row."""
+        columns = layout.warps[0] if layout.swap else layout.warps[1]
+        tile = self._builder.alloc(shared_type((rows, columns), f32))
+        self._builder.add(SumLanesOp(fragment, tile), writes=[tile])
+        rows_layout = self._point.wide_rows_layout(columns, 1)
+        acc = self._builder.add(ZeroOp(FragmentType((rows, rows_layout.lanes), rows_layout)))
+        region = Region(Block(arg_types=[f32]))
+        region.block.add_op(ThreadYieldOp(region.block.args[0]))
+        window = DimWindow(rows), DimWindow(columns)
+        reduce = ReduceOp(1, 1, [tile], window, acc.result, region)
+        return self._builder.add(reduce, reads=[tile]).result
 
     # accumulators
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from prism.codegen.block_state import BlockState
-from prism.codegen.fragments import swizzle_phase
+from prism.codegen.fragments import pack, swizzle_phase
 from prism.dialects.cuda_register_ops import constant_value
 from prism.dialects.thread_ops import MmaOp, fragment_of, shared_of
 from prism.dialects.thread_sums import SumWarpsOp
@@ -17,6 +17,7 @@ from prism.dialects.thread_types import (
     MMA_LONG,
     MMA_SHORT,
     UNIT_BYTES,
+    FragmentType,
     MmaLayout,
     SharedType,
 )
@@ -86,14 +87,19 @@ class _Operand:
 
 
 def lower_mma(state: BlockState, op: MmaOp) -> None:
-    """Each warp multiplies its tiles for its steps along k, all operands from shared memory."""
+    """
+    Each warp multiplies its tiles for its steps along k, operands from shared memory; a first
+    operand that is a fragment is packed where it is.
+    """
     layout = fragment_of(op.acc).layout.data
     assert isinstance(layout, MmaLayout)  # by MmaOp.verify_
     e, lane = state.emitter, state.lane
     warp_long, warp_short, warp_k = state.warp_indices(layout)
     long0 = e.mul(warp_long, layout.tiles[0] * MMA_LONG)
     short0 = e.mul(warp_short, layout.tiles[1] * MMA_SHORT)
-    k0 = e.mul(warp_k, MMA_DEPTH)
+    packed = _packed(state, op.lhs)
+    # k warps take steps in turn, or those whose columns they hold of a fragment
+    k0 = e.mul(warp_k, MMA_DEPTH * (len(packed) or 1))
     low16, high16 = e.rem(lane, 16), e.mul(e.div(lane, 16), 8)
     low8, second8 = e.rem(lane, 8), e.mul(e.rem(e.div(lane, 8), 2), 8)
     stored_k = e.add(high16, low8)
@@ -117,14 +123,20 @@ def lower_mma(state: BlockState, op: MmaOp) -> None:
             state, tile, side=side, lane_side=e.add(start, along), lane_k=e.add(k0, deep)
         )
 
-    long = operand(long_tile, long_side, long0, long_lane, long_k)
+    long = None if packed else operand(long_tile, long_side, long0, long_lane, long_k)
     pair = operand(short_tile, short_side, short0, pair_lane, pair_k)
     one = operand(short_tile, short_side, short0, one_lane, one_k)
-    depth = MMA_DEPTH * layout.warps[2]
-    steps = min(shared_of(op.lhs).sizes[1], shared_of(op.rhs).sizes[0]) // depth
+    if packed:
+        depth, steps = MMA_DEPTH, len(packed)
+    else:
+        depth = MMA_DEPTH * layout.warps[2]
+        steps = min(shared_of(op.lhs).sizes[1], shared_of(op.rhs).sizes[0]) // depth
 
     def multiply(index: SSAValue, acc: Sequence[SSAValue], k: int) -> list[SSAValue]:
-        a = [long.load(4, y * MMA_LONG, index, k, depth) for y in range(layout.tiles[0])]
+        if long is None:
+            a = packed[k // depth]
+        else:
+            a = [long.load(4, y * MMA_LONG, index, k, depth) for y in range(layout.tiles[0])]
         b: list[tuple[SSAValue, ...]] = []
         for x in range(0, layout.tiles[1] - 1, 2):
             loaded = pair.load(4, x * MMA_SHORT, index, k, depth)
@@ -139,7 +151,7 @@ def lower_mma(state: BlockState, op: MmaOp) -> None:
         return result
 
     unroll = steps
-    if steps > UNROLLED_STEPS:
+    if steps > UNROLLED_STEPS and not packed:
         unroll = next(count for count in (4, 2, 1) if steps % count == 0)
 
     def body(index: SSAValue, acc: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -148,6 +160,28 @@ def lower_mma(state: BlockState, op: MmaOp) -> None:
         return acc
 
     state.fragments[op.result] = e.loop(steps, state.fragments[op.acc], body, unroll)
+
+
+def _packed(state: BlockState, lhs: SSAValue) -> list[list[tuple[SSAValue, ...]]]:
+    """
+    A fragment as the A operands of the next product, per step of 16 columns and tile of rows; none
+    of a shared tile.
+
+    Registers 0 and 1 of an accumulator are neighbours of one row, 2 and 3 of the row 8 further on;
+    A wants these two pairs of columns 0 to 7 and then of 8 to 15 (PTX ISA, figures of m16n8k16).
+    """
+    if not isinstance(lhs.type, FragmentType):
+        return []
+    layout = lhs.type.layout.data
+    assert isinstance(layout, MmaLayout)  # by MmaOp.verify_
+    registers = state.fragments[lhs]
+    rows, columns = layout.tiles
+
+    def operand(row: int, step: int) -> tuple[SSAValue, ...]:
+        first = (row * columns + 2 * step) * 4
+        return tuple(pack(state, half=True, values=registers[first : first + 8]))
+
+    return [[operand(row, step) for row in range(rows)] for step in range(columns // 2)]
 
 
 def lower_sum_warps(state: BlockState, op: SumWarpsOp) -> None:

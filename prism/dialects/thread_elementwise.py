@@ -25,10 +25,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from prism.dialects.thread_bindings import YieldOp, parse_bindings, print_bindings
 from prism.dialects.thread_ops import Window, fragment_of
-from prism.dialects.thread_sums import is_lane_sums
+from prism.dialects.thread_sums import folded_layout, is_lane_sums
 from prism.dialects.thread_types import (
     FragmentType,
-    RowsLayout,
+    MmaLayout,
     SharedType,
     WindowAttr,
     parse_window,
@@ -132,6 +132,9 @@ class ReduceOp(_Elementwise):
     dim 1: the fragment is [rows, lanes], each lane summing its share of the columns, `vector` at a
     time (`thread.sum_lanes` gives the rows' sums). dim 0: the fragment is [1, columns].
 
+    Sources may be mma fragments if the sums are one too, of the same warps and one tile along the
+    columns (`folded_layout`): each thread then adds up what it holds of a row.
+
     Syntax: `%r = thread.reduce dim 1 vector 8 (%a = %s : !thread.shared<..>) within [8, 64] into
     %f : !thread.fragment<..> { ... }`
     """
@@ -173,14 +176,15 @@ class ReduceOp(_Elementwise):
             raise VerifyException(
                 f"result: expected the type of acc {acc}, found {self.result.type}"
             )
+        layout = acc.layout.data
+        if isinstance(layout, MmaLayout):
+            self._verify_folded(acc, layout)
+            return
         for index, source in enumerate(self.sources):
             if not isinstance(source.type, SharedType):
                 raise VerifyException(
                     f"source {index}: expected a !thread.shared, found {source.type}"
                 )
-        layout = acc.layout.data
-        if not isinstance(layout, RowsLayout):
-            raise VerifyException(f"acc: expected a rows layout, found {layout}")
         dim, vector = self.dim.data, self.vector.data
         if dim == 1 and not is_lane_sums(acc, layout):
             raise VerifyException(f"acc: expected one element per lane and row, found {acc}")
@@ -193,6 +197,14 @@ class ReduceOp(_Elementwise):
             raise VerifyException(
                 f"vector: expected 1, 2, 4 or 8 that divides {extent} columns, found {vector}"
             )
+
+    def _verify_folded(self, acc: FragmentType, layout: MmaLayout) -> None:
+        fragments = {s.type for s in self.sources if isinstance(s.type, FragmentType)}
+        if self.dim.data != 1 or self.vector.data != 1 or len(fragments) != 1:
+            raise VerifyException("acc: expected dim 1, vector 1 and sources of one fragment type")
+        source = next(iter(fragments)).layout.data
+        if acc.owed or not isinstance(source, MmaLayout) or folded_layout(source) != layout:
+            raise VerifyException(f"acc: expected the folded layout of {source}, found {acc}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -62,7 +62,8 @@ def scratch_type(fragment: FragmentType) -> SharedType:
 class SumLanesOp(IRDLOperation):
     """
     Sums each row of a fragment [rows, lanes] over its lanes by shuffles, to a shared column [rows,
-    1] or shorter.
+    1] or shorter; of an mma fragment with one tile along the columns to a column per warp along
+    them.
 
     Syntax: `thread.sum_lanes %f to %s : !thread.fragment<..>, !thread.shared<[8, 1], f32, pitch 1>`
     """
@@ -80,7 +81,19 @@ class SumLanesOp(IRDLOperation):
     def verify_(self) -> None:
         fragment, tile = fragment_of(self.value), shared_of(self.tile)
         layout = fragment.layout.data
-        if not isinstance(layout, RowsLayout) or not is_lane_sums(fragment, layout):
+        if isinstance(layout, MmaLayout):
+            columns = layout.warps[0] if layout.swap else layout.warps[1]
+            if fragment.owed or folded_layout(layout) != layout:
+                raise VerifyException(
+                    f"value: expected one tile along the columns, found {fragment}"
+                )
+            if tile.sizes[1] != columns or tile.sizes[0] > fragment.sizes[0]:
+                raise VerifyException(
+                    f"tile: expected {columns} columns of at most {fragment.sizes[0]} rows, "
+                    f"found {list(tile.sizes)}"
+                )
+            return
+        if not is_lane_sums(fragment, layout):
             raise VerifyException(
                 "value: expected a fragment [rows, lanes] of a rows layout of vector 1 and a "
                 f"power of two of at most 32 lanes, found {fragment}"
@@ -101,3 +114,10 @@ def is_lane_sums(fragment: FragmentType, layout: RowsLayout) -> bool:
         and lanes <= 32
         and lanes & (lanes - 1) == 0
     )
+
+
+def folded_layout(layout: MmaLayout) -> MmaLayout:
+    """The layout of a fragment's sums over its tiles along the columns."""
+    long, short = layout.tiles
+    tiles = (1, short) if layout.swap else (long, 1)
+    return MmaLayout(layout.warps, tiles, layout.swap)

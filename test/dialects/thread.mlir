@@ -74,3 +74,21 @@ thread.kernel @k(%x: tensor<8x4096xf16>, %w: tensor<4096x4096xf16>, %o: tensor<8
   }
   thread.return
 }
+
+// CHECK: thread.kernel @chained
+thread.kernel @chained() grid [1, 1, 1] warps 2 target "sm_80" {
+  %v = thread.alloc : !thread.shared<[32, 8], f16, pitch 8>
+  %p = thread.zero : !thread.fragment<[16, 32], mma warps [1, 2, 1] tiles [1, 2]>
+  %o = thread.zero : !thread.fragment<[16, 8], mma warps [1, 1, 2] tiles [1, 1], partial>
+  // CHECK: %q = thread.mma %p, %v, %o : !thread.fragment<[16, 32], mma warps [1, 2, 1] tiles [1, 2]>,
+  %q = thread.mma %p, %v, %o : !thread.fragment<[16, 32], mma warps [1, 2, 1] tiles [1, 2]>, !thread.shared<[32, 8], f16, pitch 8>, !thread.fragment<[16, 8], mma warps [1, 1, 2] tiles [1, 1], partial> -> !thread.fragment<[16, 8], mma warps [1, 1, 2] tiles [1, 1], partial>
+  %z = thread.zero : !thread.fragment<[16, 16], mma warps [1, 2, 1] tiles [1, 1]>
+  // CHECK: %s = thread.reduce dim 1 vector 1 (%e = %p : {{.*}}) within [16, 30] into %z : !thread.fragment<[16, 16], mma warps [1, 2, 1] tiles [1, 1]> {
+  %s = thread.reduce dim 1 vector 1 (%e = %p : !thread.fragment<[16, 32], mma warps [1, 2, 1] tiles [1, 2]>) within [16, 30] into %z : !thread.fragment<[16, 16], mma warps [1, 2, 1] tiles [1, 1]> {
+    thread.yield %e : f32
+  }
+  %t = thread.alloc : !thread.shared<[16, 2], f32, pitch 4>
+  // CHECK: thread.sum_lanes %s to %t :
+  thread.sum_lanes %s to %t : !thread.fragment<[16, 16], mma warps [1, 2, 1] tiles [1, 1]>, !thread.shared<[16, 2], f32, pitch 4>
+  thread.return
+}

@@ -150,3 +150,10 @@ thread.kernel @k(%x: tensor<8x16xf16>) grid [1, 1, 1] warps 1 target "sm_80" {
   thread.copy async %x [8, 16] ahead 1 to %s : tensor<8x16xf16>, !thread.shared<[8, 16], f16, pitch 16, swizzle, stages 3>
   thread.return
 }
+
+// -----
+!acc = !thread.fragment<[16, 8], mma warps [1, 1, 2] tiles [1, 1], partial>
+%a, %b, %c = "test.op"() : () -> (!thread.fragment<[16, 32], mma warps [1, 1, 2] tiles [1, 4]>, !thread.shared<[32, 8], f16, pitch 8>, !acc)
+// The k warps of the product must be the warps along the fragment's columns.
+// CHECK: lhs: expected a whole fragment of layout mma warps [1, 2, 1] tiles [1, 4]
+%d = thread.mma %a, %b, %c : !thread.fragment<[16, 32], mma warps [1, 1, 2] tiles [1, 4]>, !thread.shared<[32, 8], f16, pitch 8>, !acc -> !acc

@@ -100,3 +100,22 @@ def test_batches_differ(lab):
     )
     with pytest.raises(CannotLower, match="batches of one block: expected one size, found 2 and 3"):
         lab.emit(graph, {"b": 2, "c": 3, "n": 4, "d": 8}, {"warps": 1})
+
+
+def test_scores_stay_in_registers(lab, rng):
+    """
+    From one product to the next nothing is stored: the loop has one barrier, that of the pipeline,
+    and computes exp once for the product and the row sums.
+    """
+    sizes = {"b": 1, "g": 8, "h": 256, "d": 32}
+    params = {"grid.x": 1, "tile.x": 1, "loop.i": 4, "tile.i": 64}
+    params |= {"warps": 4, "swap": 0, "stages": 2}
+    inputs, expected = attention_case(rng, sizes)
+    kernel = lab.run(attention_graph(lab), sizes, params, inputs, expected)
+    loop = kernel.ptx.partition("for_1:")[2].partition("bra for_1;")[0]
+    assert "st.shared" not in loop
+    assert "shfl" not in loop
+    assert loop.count("bar.sync") == 1
+    # 64 keys over 4 warps: two tiles of 8 a warp, four scores each
+    assert loop.count("ex2.approx") == 8
+    assert loop.count("cvt.rn.f16x2.f32") == 4
