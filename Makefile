@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO_BUNDLE := build/rms_norm
 
-.PHONY: help setup demo test lint audit bench clean
+.PHONY: help setup demo test lint audit bench gpu-bundles clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
 
 setup: $(STAMP) ## create .venv and install Prism with its development tools
 
@@ -37,6 +37,10 @@ bench: $(STAMP) ## run the slow sweeps and the benchmarks
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 	$(BIN)/python tools/bench.py -o bench/results/spine.json
 	$(BIN)/prism bench sim -o bench/results/simulator.json
+	$(BIN)/prism bench search --json > bench/results/search.json
+
+gpu-bundles: $(STAMP) ## compile what tools/gpu_check runs on a machine with a GPU, to build/gpu
+	$(BIN)/python tools/gpu_bundles.py $(addprefix --target ,$(TARGET))
 
 clean: ## remove what the build made
 	rm -rf $(VENV) build
