@@ -69,7 +69,13 @@ class _Maxima:
             for value, tile in tiles:
                 layout = tile.layout(axis)
                 if layout == PARTIAL_EXP or is_shift(layout) or is_scaled(layout):
-                    found.append(self.of[value, axis])
+                    known = self.of.get((value, axis))
+                    if known is None:
+                        raise VerifyException(
+                            f"operand %{value.name_hint or '?'} of {op.name}: expected to know by "
+                            f"which maximum it is corrected over axis {axis}"
+                        )
+                    found.append(known)
                 elif layout == PARTIAL_MAX and _corrects(op, axis):
                     found.append(_maximum(value))
             if len(set(found)) > 1:
