@@ -44,9 +44,13 @@ def _import_cuda_core() -> Any:
             "use --backend sim"
         ) from error
     try:
-        return cast(Any, import_module("cuda.core"))
+        core = cast(Any, import_module("cuda.core"))
     except ImportError as error:
         raise NoDriverError(f"backend 'cuda': cuda-python cannot be imported: {error}") from error
+    if not hasattr(core, "Device"):
+        version = getattr(core, "__version__", "of unknown version")
+        raise NoDriverError(f"backend 'cuda': needs cuda.core 1 or later, found {version}")
+    return core
 
 
 class CudaDevice:

@@ -3,6 +3,7 @@
 import ctypes
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -102,4 +103,8 @@ def test_a_driver_without_cuda_python(
 
     monkeypatch.setattr("prism.runtime.cuda_core.import_module", missing)
     with pytest.raises(RunError, match="cuda-python cannot be imported: No module named"):
+        run_bundle(copy_bundle, draw_inputs(copy_bundle.manifest, 0), "cuda")
+    old = SimpleNamespace(__version__="0.3.2")
+    monkeypatch.setattr("prism.runtime.cuda_core.import_module", lambda name: old)
+    with pytest.raises(RunError, match=r"needs cuda\.core 1 or later, found 0\.3\.2"):
         run_bundle(copy_bundle, draw_inputs(copy_bundle.manifest, 0), "cuda")
