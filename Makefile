@@ -36,6 +36,7 @@ audit: $(STAMP) ## evaluate every axiom exactly, without each of its conditions 
 bench: $(STAMP) ## run the slow sweeps and the benchmarks
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 	$(BIN)/python tools/bench.py -o bench/results/spine.json
+	$(BIN)/prism bench codegen -o bench/results/codegen.json
 	$(BIN)/prism bench sim -o bench/results/simulator.json
 	$(BIN)/prism bench search --json > bench/results/search.json
 

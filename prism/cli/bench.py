@@ -40,6 +40,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sim.set_defaults(module="prism.cli.bench", bench="prism.cli.bench_sim")
     sim.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the JSON there, too")
     sim.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    codegen = benches.add_parser(
+        "codegen", help="what the chosen kernels of the paper's configurations move and execute"
+    )
+    codegen.set_defaults(module="prism.cli.bench", bench="prism.cli.bench_codegen")
+    codegen.add_argument(
+        "--workload", action="append", metavar="NAME", help="only this workload; may be repeated"
+    )
+    codegen.add_argument(
+        "--target", action="append", metavar="sm_80", help="default: sm_80 and sm_90"
+    )
+    codegen.add_argument("--set", metavar="warps=4,stages=3", help="fix parameters of the kernels")
+    codegen.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the JSON there, too"
+    )
+    codegen.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
