@@ -1,8 +1,8 @@
 """
 Constraint enumeration: the concrete maps of an sGraph, one for each symmetry class.
 
-Of all assignments that differ only in the order of the grid axes, the lexicographically smallest
-stays: the axes' rows of map values, false before true, are in descending order.
+Of all assignments that differ only in the order of the grid axes one stays: that with the axes'
+rows in descending lexicographic order. An axis that cuts nothing has the smallest and comes last.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def instances(sgraph: SGraph) -> Iterator[Maps]:
             if axis not in sgraph.grid:
                 wanted = set(row) != {REPL}
             else:
-                wanted = index == 0 or _bits(rows[-1]) >= _bits(row)
+                wanted = index == 0 or rows[-1] >= row
             if wanted and all(constraint.holds(values) for constraint in across):
                 rows.append(row)
                 yield from extend(index + 1)
@@ -76,11 +76,6 @@ class Typing:
             except ValueError:
                 self._known[axis, row] = False
         return self._known[axis, row]
-
-
-def _bits(row: Row) -> tuple[int, ...]:
-    """A row for the lexicographic order: early dims of early tensors weigh most, `repl` least."""
-    return tuple(-cut if cut != REPL else -len(row) - 64 for cut in row)
 
 
 def _cut(
