@@ -20,20 +20,24 @@ if TYPE_CHECKING:
 DEFAULT, ENUMERATIVE = ENGINES = ("egraph", "enumerative")
 """The engines: choices of e-nodes of one e-graph, or the paper's enumeration."""
 
+MAX_SECONDS = 600.0
+"""How long the enumerative engine takes at most, unless told otherwise."""
+
 
 @dataclass(frozen=True)
 class GeneratePass(ModulePass):
     """
-    Adds after each workload every candidate of its e-graph, as `@W__s0`, `@W__s1`, ...
+    Adds after each workload every candidate of its e-graph, as `@W__s0`, `@W__s1`, ..., and of
+    several kernels those that cover it most cheaply.
 
     A workload that the search cannot treat stays as it is, with a remark on standard error. With
     `dominated`, also candidates that do the same as another one with more work, which `prism-prune`
-    drops.
+    drops. `sizes="n=8,d=4096"` are sizes to price covers with; others are assumed.
 
     `engine=enumerative` searches operator by operator instead, as the paper does, always with the
-    dominated ones. It takes at most `max_seconds`, adds at most `max_operators` operators to a
-    graph, and enumerates the maps that `concrete` names (imap, fmap, omap) during the search: then
-    the candidates have concrete maps, `@W__g0`, `@W__g1`, ...
+    dominated ones. It takes at most `max_seconds`, 600 if not said, adds at most `max_operators`
+    operators to a graph, and enumerates the maps that `concrete` names (imap, fmap, omap) during
+    the search: then the candidates have concrete maps, `@W__g0`, `@W__g1`, ...
     """
 
     name = "prism-generate"
@@ -41,8 +45,9 @@ class GeneratePass(ModulePass):
     dominated: bool = False
     engine: str = DEFAULT
     concrete: tuple[str, ...] = ()
-    max_seconds: float | None = None
+    max_seconds: float = MAX_SECONDS
     max_operators: int | None = None
+    sizes: str = ""
 
     def _check(self) -> None:
         if self.engine not in ENGINES:
@@ -51,7 +56,7 @@ class GeneratePass(ModulePass):
         unknown = [kind for kind in self.concrete if kind not in ("imap", "fmap", "omap")]
         if unknown:
             raise PassFailedException(f"concrete: expected imap, fmap or omap, found {unknown[0]}")
-        bounded = self.concrete or self.max_seconds is not None or self.max_operators is not None
+        bounded = self.concrete or self.max_seconds != MAX_SECONDS or self.max_operators is not None
         if self.engine == DEFAULT and bounded:
             raise PassFailedException(f"bounds and concrete maps need engine={ENUMERATIVE}")
 
@@ -69,16 +74,24 @@ class GeneratePass(ModulePass):
                 continue
             if not complete:
                 _remark(f"@{name}: a limit ended the search before it was complete")
+            if not funcs:
+                _remark(f"@{name}: nothing better found, input kept")
             op.body.block.insert_ops_after(funcs, func)
 
     def _generate(self, module: ModuleOp, workload: Workload) -> tuple[list[FuncOp], bool]:
         from prism.search.engine import generate
         from prism.search.names import fresh_names
-        from prism.search.to_ir import symbolic_candidate
+        from prism.search.to_ir import program_candidate, symbolic_candidate
+        from prism.tune.bindings import BindingError, parse_bindings
 
-        generated = generate(workload, dominated=self.dominated)
+        try:
+            sizes = parse_bindings(self.sizes, "sizes") if self.sizes else {}
+        except BindingError as error:
+            raise PassFailedException(str(error)) from error
+        generated = generate(workload, dominated=self.dominated, sizes=sizes)
         names = fresh_names(module, f"{workload.name}__s")
         funcs = [symbolic_candidate(next(names), workload.func, s) for s in generated.sgraphs]
+        funcs += [program_candidate(next(names), workload.func, p) for p in generated.programs]
         return funcs, generated.complete
 
     def _enumerate(self, module: ModuleOp, workload: Workload) -> tuple[list[FuncOp], bool]:

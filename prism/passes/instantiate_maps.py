@@ -16,28 +16,29 @@ class InstantiateMapsPass(ModulePass):
     Replaces each symbolic candidate by one per map assignment, as `@W__g0`, `@W__g1`, ...
 
     One candidate stands for all that differ only in the names of grid axes. Concrete candidates
-    stay.
+    stay. The kernels of a candidate of several are independent: its k-th concrete candidate has the
+    k-th best maps of each, so that every map of every kernel is in one.
     """
 
     name = "prism-instantiate-maps"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from prism.search.from_ir import UnsupportedError, read_candidate
-        from prism.search.maps import assignments
+        from prism.search.from_ir import UnsupportedError, read_program
         from prism.search.names import candidates_by_workload, fresh_names
-        from prism.search.to_ir import concrete_candidate
+        from prism.search.programs import choices
+        from prism.search.to_ir import program_candidate
 
         for func, candidates in candidates_by_workload(op):
             names = fresh_names(op, f"{func.sym_name.data}__g")
             for candidate in candidates:
                 try:
-                    sgraph = read_candidate(candidate)
+                    program = read_program(candidate)
                 except UnsupportedError as error:
                     raise PassFailedException(f"@{candidate.sym_name.data}: {error}") from error
-                if not sgraph.variables:
+                if not any(kernel.sgraph.variables for kernel in program.kernels):
                     continue
-                for maps in assignments(sgraph):
-                    concrete = concrete_candidate(next(names), func, sgraph.graph, maps)
+                for choice in choices(program):
+                    concrete = program_candidate(next(names), func, program, choice)
                     op.body.block.insert_op_before(concrete, candidate)
                 candidate.detach()
                 candidate.erase()

@@ -137,14 +137,15 @@ def _egglog(pattern: Pattern) -> str:
     return f"({constructor(head)} {' '.join(map(_egglog, arguments))})"
 
 
-def closure(constants: Sequence[SymExpr]) -> dict[str, SymExpr]:
+@lru_cache(maxsize=64)
+def closure(constants: frozenset[SymExpr]) -> dict[str, SymExpr]:
     """
     The constants that rules may build from those of the terms: inverses, and products of two.
 
     Products beyond are not built, so that scaling cannot go on for ever; 1 and 2 are always there.
     """
     base = [SymExpr.constant(1), SymExpr.constant(2)]
-    for constant in sorted(set(constants), key=str):
+    for constant in sorted(constants, key=str):
         inverse = _quotient(base[0], constant)
         base += [constant] if inverse is None else [constant, inverse]
     products = [_product(a, b) for i, a in enumerate(base) for b in base[i:]]
@@ -168,9 +169,9 @@ def _quotient(a: SymExpr, b: SymExpr) -> SymExpr | None:
         return None
 
 
-def constant_facts(
-    constants: dict[str, SymExpr],
-) -> list[Command]:
+@lru_cache(maxsize=64)
+def constant_facts(constants: frozenset[SymExpr]) -> list[Command]:
+    """What the rules know of the constants of some terms: signs, inverses and products."""
     from egglog import bindings as eb
 
     span = eb.RustSpan(__name__, 0, 0)
@@ -184,16 +185,17 @@ def constant_facts(
         action = eb.Set(span, function, [text(a) for a in arguments], text(value))
         commands.append(eb.ActionCommand(action))
 
-    for name, constant in constants.items():
+    closed = closure(constants)
+    for name, constant in closed.items():
         if is_positive(constant):
             call = eb.Call(span, "positive", [text(name)])
             commands.append(eb.ActionCommand(eb.Expr_(span, call)))
         inverse = str(_quotient(SymExpr.constant(1), constant))
-        if inverse in constants:
+        if inverse in closed:
             fact("inverse", [name], inverse)
-        for other, factor in constants.items():
+        for other, factor in closed.items():
             product = str(_product(constant, factor))
-            if product in constants:
+            if product in closed:
                 fact("product", [name, other], product)
     return commands
 

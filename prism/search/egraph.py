@@ -63,7 +63,7 @@ def saturate(
     from egglog import bindings as eb
 
     order = table.topological(terms)
-    constants = closure([a for t in order if isinstance(a := table.nodes[t][1], SymExpr)])
+    constants = frozenset(a for t in order if isinstance(a := table.nodes[t][1], SymExpr))
     graph = eb.EGraph()
     declarations, step, analysis = program(rules)
     graph.run_program(*declarations)
@@ -77,7 +77,7 @@ def saturate(
             break
     # The last step may have built terms whose sizes are not derived yet.
     graph.run_program(*analysis)
-    return _Reader(graph, constants).classes(table, order, saturated)
+    return _Reader(graph, closure(constants)).classes(table, order, saturated)
 
 
 def _count(graph: bindings.EGraph) -> int:

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prism.dialects.sym import LOOP_AXES
+from prism.search.cover import fits_a_kernel, graphs_of
 from prism.search.dags import enumerate_dags
 from prism.search.dominance import Profile, dominates, profile
 from prism.search.egraph import Classes, Limits, saturate
 from prism.search.from_ir import Workload
-from prism.search.graphs import canonical, erasure, from_terms, step_terms
-from prism.search.layouts import loop_cuts, nested_cuts
+from prism.search.graphs import canonical, erasure, step_terms
 from prism.search.maps import assignments
+from prism.search.program import Program
+from prism.search.programs import covers
 from prism.search.sgraph import SGraph, constrain
 
 LOOPS = LOOP_AXES[:2]
@@ -27,30 +29,34 @@ class Generated:
 
     sgraphs: tuple[SGraph, ...]
     complete: bool
+    programs: tuple[Program, ...] = ()
+    """Programs of several kernels, where one kernel is not known to do as well."""
 
 
 def generate(
-    workload: Workload, limits: Limits = Limits(), *, dominated: bool = False
+    workload: Workload,
+    limits: Limits = Limits(),
+    *,
+    dominated: bool = False,
+    sizes: Mapping[str, int] | None = None,
 ) -> Generated:
     """
     Every operator DAG that the saturated e-graph holds, without a loop and with each loop, and each
     loop in a loop, that types.
 
     With `dominated` also those that `prune` would drop because another one does the same with less
-    work.
+    work. A workload of more operators than a kernel may have is only covered by several; `sizes`
+    are those to price covers with, as far as known.
     """
     table, outputs = workload.table, workload.outputs
+    if not fits_a_kernel(table, outputs):
+        return Generated((), complete=True, programs=tuple(covers(workload, LOOPS, (), sizes)))
     classes = saturate(table, outputs, limits)
     found = enumerate_dags(table, classes, [classes.of_term[t] for t in outputs])
     sgraphs: dict[str, SGraph] = {}
     for dag in found.dags:
-        sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, frozenset(), ()))
-        cuts = loop_cuts(table, dag)
-        for cut in cuts:
-            sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, cut, LOOPS[:1]))
-        for nest in nested_cuts(table, dag, cuts):
-            axes = {t: axis for axis, cut in zip(LOOPS, nest, strict=True) for t in cut}
-            sgraphs[f"{len(sgraphs)}"] = constrain(from_terms(table, dag, axes, LOOPS))
+        for graph in graphs_of(table, dag, LOOPS):
+            sgraphs[f"{len(sgraphs)}"] = constrain(graph)
     if not dominated:
         profiles: dict[str, Profile] = {}
         for name, sgraph in sgraphs.items():
@@ -58,7 +64,9 @@ def generate(
             profiles[name] = profile(sgraph.graph, of_step, frozenset(assignments(sgraph)))
         for name, _ in list(_dominated(list(sgraphs), profiles)):
             del sgraphs[name]
-    return Generated(tuple(sgraphs.values()), found.complete and classes.saturated)
+    programs = covers(workload, LOOPS, [s.graph for s in sgraphs.values()], sizes)
+    complete = found.complete and classes.saturated
+    return Generated(tuple(sgraphs.values()), complete, tuple(programs))
 
 
 def prune(

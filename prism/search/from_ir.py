@@ -22,6 +22,7 @@ from prism.dialects.sym import AxisMap, shape_of
 from prism.dialects.threadblock import AccumOp, InputOp, OutputOp, TileOperatorOp, TileType, YieldOp
 from prism.search.egg_program import ON_TERMS
 from prism.search.graphs import ACCUM, OUTPUT, Graph, Step
+from prism.search.program import ARGUMENT, Kernel, Program, Ref
 from prism.search.sgraph import SGraph
 from prism.search.terms import EXPANDED, INPUT, Attribute, TermTable
 
@@ -119,6 +120,36 @@ def read_candidate(func: FuncOp) -> SGraph:
         for value, result in zip(terminator.arguments, graph_def.results_, strict=True):
             reader.outputs.setdefault(value, results[result])
     return reader.read()
+
+
+def read_program(func: FuncOp) -> Program:
+    """
+    The kernels of a candidate, one or several.
+
+    Raises UnsupportedError where something else than `kernel.graph_def` computes what is returned.
+    """
+    block = _single_block(func)
+    refs: dict[SSAValue, Ref] = {value: Ref(ARGUMENT, i) for i, value in enumerate(block.args)}
+    kernels: list[Kernel] = []
+    for op in block.ops:
+        match op:
+            case GraphDefOp():
+                reader = _GraphReader(op)
+                for number, inner in enumerate(op.body.block.args):
+                    reader.inputs[inner] = number
+                terminator = op.body.block.last_op
+                if isinstance(terminator, YieldOp):
+                    for number, value in enumerate(terminator.arguments):
+                        reader.outputs.setdefault(value, number)
+                types = tuple(value.type for value in op.results_)
+                operands = tuple(refs[value] for value in op.inputs)
+                refs |= {value: Ref(len(kernels), i) for i, value in enumerate(op.results_)}
+                kernels.append(Kernel(reader.read(), operands, types))
+            case ReturnOp():
+                return Program(tuple(kernels), tuple(refs[value] for value in op.arguments))
+            case _:
+                raise UnsupportedError(f"{op.name} is no kernel.graph_def")
+    raise UnsupportedError("the function does not return")
 
 
 class _GraphReader:

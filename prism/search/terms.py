@@ -9,9 +9,11 @@ which every equal subterm is computed once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
-from prism.dialects.operators import OPERATORS
+from prism.dialects.expansions import expand
+from prism.dialects.operators import OPERATORS, Attributes
 from prism.dialects.shapes import Shape, result_shape
 from prism.dialects.sym_expr import SymExpr
 
@@ -24,8 +26,8 @@ Attribute = int | SymExpr | None
 Node = tuple[str, Attribute, tuple[int, ...]]
 """Operator, attribute, operands."""
 
-EXPANDED = ("mean", "rms_norm")
-"""The composites that `TermTable.expand` knows."""
+EXPANDED = ("mean", "cast", "rms_norm", "layer_norm")
+"""The composites that expand to operators that the search knows."""
 
 ONE = SymExpr.constant(1)
 
@@ -59,25 +61,14 @@ class TermTable:
         return self._intern(node, shape)
 
     def expand(
-        self, name: str, operands: Sequence[int], attribute: Attribute, dim: int | None
+        self, name: str, operands: Sequence[int], constant: SymExpr | None, dim: int | None
     ) -> int:
         """
         The term of any operator of the table, composites expanded to what they are defined as.
 
-        `mean` is the sum over the size of its dim; `rms_norm` is x / sqrt(mean(square x) + eps)
-        over the last dim.
+        See `prism.dialects.expansions`. Raises VerifyException if the operands' shapes do not fit.
         """
-        if name == "mean" and dim is not None:
-            (x,) = operands
-            return self.apply("scale", [self.apply("sum", [x], dim)], ONE / self.shapes[x][dim])
-        if name == "rms_norm":
-            (x,) = operands
-            last = len(self.shapes[x]) - 1
-            mean = self.expand("mean", [self.apply("square", [x])], None, last)
-            if attribute != SymExpr.constant(0):
-                mean = self.apply("shift", [mean], attribute)
-            return self.apply("div", [x, self.apply("sqrt", [mean])])
-        return self.apply(name, operands, attribute if dim is None else dim)
+        return expand(_Builder(self), name, operands, Attributes(dim=dim, constant=constant))
 
     def topological(self, roots: Sequence[int]) -> list[int]:
         """The terms that `roots` are made of, operands first, each once, in a fixed order."""
@@ -125,3 +116,19 @@ def is_positive(expression: SymExpr) -> bool:
     """Whether an expression is positive for all positive sizes, as far as its signs show."""
     coefficients = [c for _, c in (*expression.numerator, *expression.denominator)]
     return bool(expression.numerator) and all(c > Fraction(0) for c in coefficients)
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """Builds expansions in a table."""
+
+    table: TermTable
+
+    def apply(self, name: str, operands: Sequence[int], attributes: Attributes) -> int:
+        constant = attributes.constant
+        return self.table.apply(
+            name, operands, constant if attributes.dim is None else attributes.dim
+        )
+
+    def shape(self, value: int) -> Shape:
+        return self.table.shapes[value]

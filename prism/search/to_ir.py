@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import SymbolRefAttr, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from prism.dialects.kernel import CANDIDATE_OF, GraphDefOp
 from prism.dialects.layouts import PARTIAL
@@ -16,6 +17,7 @@ from prism.dialects.threadblock import OPS, AccumOp, InputOp, OutputOp, TileType
 from prism.search.graphs import ACCUM, Graph
 from prism.search.layouts import step_layouts
 from prism.search.maps import Maps
+from prism.search.program import ARGUMENT, Choice, Kernel, Program, Ref, with_inputs
 from prism.search.sgraph import DimClasses, SGraph
 
 Entries = Mapping[str, int | Sequence[str]]
@@ -24,6 +26,61 @@ Entries = Mapping[str, int | Sequence[str]]
 
 def symbolic_candidate(name: str, workload: FuncOp, sgraph: SGraph) -> FuncOp:
     """The candidate of an sGraph that `constrain` made, its maps and their constraints symbolic."""
+    return program_candidate(name, workload, single(workload, sgraph))
+
+
+def concrete_candidate(name: str, workload: FuncOp, graph: Graph, maps: Maps) -> FuncOp:
+    """
+    The candidate of a graph under one choice of rows; its grid axes are x, y, z in the rows' order.
+    """
+    sgraph = SGraph(graph, GRID_AXES[: len(maps[0])], {}, ())
+    return program_candidate(name, workload, single(workload, sgraph), (maps,))
+
+
+def single(workload: FuncOp, sgraph: SGraph) -> Program:
+    """
+    The program of one kernel whose inputs and outputs are numbered by arguments and results of the
+    workload.
+    """
+    graph = sgraph.graph
+    used = sorted({a for s in graph.inputs if isinstance(a := graph.steps[s].attribute, int)})
+    numbers = {argument: i for i, argument in enumerate(used)}
+    types = tuple(workload.function_type.outputs)
+    renamed = replace(sgraph, graph=with_inputs(graph, numbers))
+    kernel = Kernel(renamed, tuple(Ref(ARGUMENT, i) for i in used), types)
+    return Program((kernel,), tuple(Ref(0, i) for i in range(len(types))))
+
+
+def program_candidate(
+    name: str, workload: FuncOp, program: Program, choice: Choice | None = None
+) -> FuncOp:
+    """
+    The candidate of a program: its maps symbolic, or concrete under one choice of maps per kernel.
+    """
+    func = FuncOp(name, (list(workload.function_type.inputs), list(workload.function_type.outputs)))
+    func.attributes[CANDIDATE_OF] = SymbolRefAttr(workload.sym_name.data)
+    arguments = zip(func.body.block.args, workload.body.block.args, strict=True)
+    values: dict[Ref, SSAValue] = {}
+    for index, (argument, original) in enumerate(arguments):
+        argument.name_hint = original.name_hint
+        values[Ref(ARGUMENT, index)] = argument
+    for index, kernel in enumerate(program.kernels):
+        operands = [values[ref] for ref in kernel.operands]
+        if choice is None:
+            graph_def = _symbolic(kernel, operands)
+        else:
+            graph_def = _concrete(kernel, choice[index], operands)
+        func.body.block.add_op(graph_def)
+        for number, result in enumerate(graph_def.results_):
+            last = index == len(program.kernels) - 1
+            result.name_hint = "o" if last else f"t{index}"
+            values[Ref(index, number)] = result
+    func.body.block.add_op(ReturnOp(*(values[ref] for ref in program.outputs)))
+    return func
+
+
+def _symbolic(kernel: Kernel, operands: Sequence[SSAValue]) -> GraphDefOp:
+    sgraph = kernel.sgraph
     graph = sgraph.graph
     axes = (*sgraph.grid, *graph.loops)
     classes = DimClasses(graph)
@@ -47,13 +104,11 @@ def symbolic_candidate(name: str, workload: FuncOp, sgraph: SGraph) -> FuncOp:
         return TileType(dims, f32, [owed] if isinstance(owed, str) else [])
 
     constraints = [ConstraintAttr(c) for c in sgraph.constraints]
-    return _candidate(name, workload, graph, sgraph.grid, entries, tile, constraints)
+    return _graph_def(kernel, sgraph.grid, operands, entries, tile, constraints)
 
 
-def concrete_candidate(name: str, workload: FuncOp, graph: Graph, maps: Maps) -> FuncOp:
-    """
-    The candidate of a graph under one choice of rows; its grid axes are x, y, z in the rows' order.
-    """
+def _concrete(kernel: Kernel, maps: Maps, operands: Sequence[SSAValue]) -> GraphDefOp:
+    graph = kernel.sgraph.graph
     grid_rows, loop_rows = maps
     grid = GRID_AXES[: len(grid_rows)]
     rows = dict(zip((*grid, *graph.loops), (*grid_rows, *loop_rows), strict=True))
@@ -69,72 +124,60 @@ def concrete_candidate(name: str, workload: FuncOp, graph: Graph, maps: Maps) ->
                 dims[of_step[step]] /= SymExpr.symbol(axis_parameter(axis))
         return TileType(dims, f32, [a for a in layouts if layouts[a][step] == PARTIAL])
 
-    return _candidate(name, workload, graph, grid, entries, tile, None)
+    return _graph_def(kernel, grid, operands, entries, tile, None)
 
 
-def _candidate(
-    name: str,
-    workload: FuncOp,
-    graph: Graph,
+def _graph_def(
+    kernel: Kernel,
     grid: Sequence[str],
+    operands: Sequence[SSAValue],
     entries: Callable[[int, Sequence[str]], Entries],
     tile: Callable[[int], TileType],
     constraints: Sequence[ConstraintAttr] | None,
-) -> FuncOp:
+) -> GraphDefOp:
     """
-    Builds the function; `entries` gives the map of a tensor on some axes, `tile` the type of a
+    Builds the operator; `entries` gives the map of a tensor on some axes, `tile` the type of a
     computed step.
     """
-    inputs = list(workload.function_type.inputs)
-    outputs = list(workload.function_type.outputs)
-    func = FuncOp(name, (inputs, outputs))
-    func.attributes[CANDIDATE_OF] = SymbolRefAttr(workload.sym_name.data)
-    names = [argument.name_hint for argument in workload.body.block.args]
-    for argument, hint in zip(func.body.block.args, names, strict=True):
-        argument.name_hint = hint
-    used = sorted({a for s in graph.inputs if isinstance(a := graph.steps[s].attribute, int)})
-    body = Block(arg_types=[inputs[i] for i in used])
-    tensors: dict[Attribute | object, SSAValue] = {}
-    for index, value in zip(used, body.args, strict=True):
-        value.name_hint = names[index]
-        tensors[index] = value
+    graph = kernel.sgraph.graph
+    body = Block(arg_types=[operand.type for operand in operands])
+    names = [operand.name_hint or f"arg{i}" for i, operand in enumerate(operands)]
+    for value, hint in zip(body.args, names, strict=True):
+        value.name_hint = hint
     values: list[SSAValue] = []
-    results: dict[object, SSAValue] = {}
+    results: dict[int, SSAValue] = {}
     for index, step in enumerate(graph.steps):
-        operands = [values[o] for o in step.operands]
+        inputs = [values[o] for o in step.operands]
         op: Operation
         match step.name, step.attribute:
             case "input", int(argument):
                 imap, fmap = (MapAttr.of(entries(index, axes)) for axes in (grid, graph.loops))
-                op = InputOp(tensors[argument], imap, fmap)
-                hint = f"{names[argument] or f'arg{argument}'}_tile"
+                op = InputOp(body.args[argument], imap, fmap)
+                hint = f"{names[argument]}_tile"
             case "accum", str(axis):
-                op = AccumOp(operands[0], axis, tile(index))
+                op = AccumOp(inputs[0], axis, tile(index))
                 hint = "accum"
             case "output", int(result):
-                op = OutputOp(operands[0], MapAttr.of(entries(index, grid)), outputs[result])
+                omap = MapAttr.of(entries(index, grid))
+                op = OutputOp(inputs[0], omap, kernel.result_types[result])
                 results[result] = op.result
                 hint = "out"
             case operator, attribute if not isinstance(attribute, str):
                 dim = attribute if isinstance(attribute, int) else None
                 constant = attribute if isinstance(attribute, SymExpr) else None
-                op = OPS[operator](operands, tile(index), dim=dim, constant=constant)
+                op = OPS[operator](inputs, tile(index), dim=dim, constant=constant)
                 hint = operator
             case operator, attribute:
                 raise ValueError(f"step {operator}: unexpected attribute {attribute!r}")
         op.results[0].name_hint = hint
         values.append(op.results[0])
         body.add_op(op)
-    body.add_op(YieldOp(*(results[i] for i in range(len(outputs)))))
-    graph_def = GraphDefOp(
-        [func.body.block.args[i] for i in used],
-        outputs,
+    body.add_op(YieldOp(*(results[i] for i in range(len(kernel.result_types)))))
+    return GraphDefOp(
+        operands,
+        kernel.result_types,
         list(grid),
         list(graph.loops),
         Region(body),
         constraints=constraints,
     )
-    for result in graph_def.results_:
-        result.name_hint = "o"
-    func.body.block.add_ops([graph_def, ReturnOp(*graph_def.results_)])
-    return func
