@@ -19,6 +19,7 @@ from prism.cli.table import fields, human_bytes, table
 from prism.errors import PrismError
 from prism.runtime.bundle import Bundle, BundleError, load_bundle
 from prism.runtime.check import Comparison, compare, decode_inputs, draw_inputs, tolerance
+from prism.runtime.cuda_core import require_driver
 from prism.runtime.launch import KernelFaultError, KernelRun, Run, run_bundle
 
 MAX_ELEMENTS = 2**28
@@ -28,6 +29,9 @@ MAX_ELEMENTS = 2**28
 def run(arguments: argparse.Namespace) -> int:
     """Run `arguments.path`, a bundle directory or an MLIR file, and check its outputs."""
     path = Path(arguments.path)
+    if arguments.backend == "cuda":
+        # Before anything is compiled: the answer does not depend on it.
+        require_driver()
     if path.is_dir():
         if arguments.shape is not None:
             raise PrismError("--shape is for MLIR files: a bundle has its shape already")

@@ -34,8 +34,8 @@ class NoDriverError(RunError):
     """The machine has no NVIDIA driver, or none that cuda.core can use."""
 
 
-def _import_cuda_core() -> Any:
-    """`cuda.core` after a check that the driver's library is there."""
+def require_driver() -> None:
+    """Raise `NoDriverError` if the driver's library is not there; fast, and touches no GPU."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -43,6 +43,11 @@ def _import_cuda_core() -> Any:
             "backend 'cuda': no NVIDIA driver on this machine (libcuda.so.1 not found); "
             "use --backend sim"
         ) from error
+
+
+def _import_cuda_core() -> Any:
+    """`cuda.core` after a check that the driver's library is there."""
+    require_driver()
     try:
         core = cast(Any, import_module("cuda.core"))
     except ImportError as error:

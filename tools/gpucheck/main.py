@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from prism.errors import PrismError
 from prism.runtime.bundle import is_bundle, load_bundle
+from prism.runtime.cuda_core import NoDriverError, require_driver
 
 from .index import Configuration, read_index
 from .report import make_row, skipped_row, table, write_json
@@ -70,7 +70,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(parsed: argparse.Namespace) -> int:
     if not parsed.dry_run:
-        _require_driver()
+        try:
+            require_driver()
+        except NoDriverError as error:
+            raise PrismError("no NVIDIA driver on this machine; try --dry-run") from error
     paths, skipped = find_bundles([Path(path) for path in parsed.bundles] or [DEFAULT_BUNDLES])
     manifests = {str(path): load_bundle(path).manifest for path in paths}
     script = str(ROOT / "tools" / "gpu_check")
@@ -91,15 +94,6 @@ def _check(parsed: argparse.Namespace) -> int:
     write_json(Path(parsed.output), supervisor.machine, rows)
     print(f"\nwritten to {parsed.output}")
     return EXIT_WRONG if any(row["ok"] is False for row in rows) else 0
-
-
-def _require_driver() -> None:
-    """Say at once that there is no driver: some of cuda-python's calls hang without one."""
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError as error:
-        message = "no NVIDIA driver on this machine (libcuda.so.1 not found); try --dry-run"
-        raise PrismError(message) from error
 
 
 def find_bundles(paths: Sequence[Path]) -> tuple[list[Path], list[Configuration]]:

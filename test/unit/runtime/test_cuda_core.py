@@ -2,8 +2,10 @@
 
 import ctypes
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,6 +95,28 @@ def test_no_driver_is_a_clear_error(copy_bundle: Bundle, monkeypatch: pytest.Mon
     monkeypatch.setattr("prism.runtime.cuda_core.import_module", None)
     with pytest.raises(RunError, match="no NVIDIA driver on this machine"):
         run_bundle(copy_bundle, draw_inputs(copy_bundle.manifest, 0), "cuda")
+
+
+def test_the_fake_has_only_what_cuda_core_has():
+    """Importing cuda.core needs no driver; its names are those that the fake stands for."""
+    core: Any = import_module("cuda.core")
+    for name in ("Device", "LaunchConfig", "launch", "LegacyPinnedMemoryResource"):
+        assert hasattr(core, name)
+        assert hasattr(FakeCudaCore, name)
+    assert {"compute_capability", "set_current", "create_stream", "allocate"} <= set(
+        dir(core.Device)
+    )
+    assert {"from_handle", "sync", "close"} <= set(dir(core.Stream))
+    assert {"from_cubin", "from_ptx", "get_kernel"} <= set(dir(core.ObjectCode))
+    assert {"handle", "copy_to", "close"} <= set(dir(core.Buffer))
+    assert hasattr(core.Kernel, "handle")
+    assert hasattr(core.utils.StridedMemoryView, "from_any_interface")
+    config = core.LaunchConfig(grid=(1, 2, 3), block=(32, 1, 1), shmem_size=7)
+    assert (config.grid, config.block, config.shmem_size) == ((1, 2, 3), (32, 1, 1), 7)
+    assert issubclass(import_module("cuda.core._utils.cuda_utils").CUDAError, Exception)
+    driver: Any = import_module("cuda.bindings.driver")
+    assert hasattr(driver, "cuKernelSetAttribute")
+    assert hasattr(driver.CUfunction_attribute, "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES")
 
 
 def test_a_driver_without_cuda_python(

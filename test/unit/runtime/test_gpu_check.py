@@ -1,5 +1,6 @@
 """`tools/gpu_check`: end to end in the simulator; its GPU half on a torch made of numpy."""
 
+import ctypes
 import json
 import shutil
 import subprocess
@@ -118,7 +119,7 @@ def test_no_driver_is_said_at_once(gpucheck: Any, monkeypatch: pytest.MonkeyPatc
     def missing(name: str) -> object:
         raise OSError(name)
 
-    monkeypatch.setattr(gpucheck.main.ctypes, "CDLL", missing)
+    monkeypatch.setattr(ctypes, "CDLL", missing)
     monkeypatch.setattr(gpucheck.main, "Supervisor", None)  # no worker is started
     assert gpucheck.main.main([]) == 2
     assert "no NVIDIA driver on this machine" in capsys.readouterr().err
