@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 from prism.cli.source import Source, one_line
 from prism.codegen.assembler import Assembled
 from prism.codegen.emit import EmittedKernel
-from prism.dialects.kernel import VERDICT, VerdictAttr
+from prism.dialects.kernel import VERDICT, GraphDefOp, VerdictAttr
 from prism.dialects.operator_op import OperatorOp
 from prism.dialects.operators import Kind
 from prism.dialects.sym import as_tensor
@@ -148,13 +148,14 @@ class Pipeline:
         return result
 
     def _note_families(self) -> None:
-        from prism.tune.graph import graph_def
-
         for function in self.candidates():
             verdict = function.attributes.get(VERDICT)
             kind = verdict.data.kind if isinstance(verdict, VerdictAttr) else "unknown"
-            graph = graph_def(function)
-            family = Family(graph.grid_axes, graph.loop_axes, kind)
+            # A candidate of several kernels shows the axes of all of them.
+            graphs = [op for op in function.walk() if isinstance(op, GraphDefOp)]
+            grid = tuple(dict.fromkeys(axis for graph in graphs for axis in graph.grid_axes))
+            loops = tuple(dict.fromkeys(axis for graph in graphs for axis in graph.loop_axes))
+            family = Family(grid, loops, kind)
             self.result.families[function.sym_name.data] = family
 
     def candidates(self) -> list[FuncOp]:
