@@ -42,7 +42,7 @@ def pack(compilation: Compilation) -> tuple[Manifest, dict[str, bytes]]:
     outputs = [
         _buffer(value, _output_name(workload, position), sizes, names, reduction)
         for position, (value, reduction) in enumerate(
-            zip(returned, _reduction_lengths(workload, sizes), strict=True)
+            zip(returned, reduction_lengths(workload, sizes), strict=True)
         )
     ]
     buffers.update(zip(returned, outputs, strict=True))
@@ -175,20 +175,28 @@ def _inputs(workload: FuncOp, sizes: Mapping[str, int], names: _Names) -> list[B
     ]
 
 
-def _reduction_lengths(workload: FuncOp, sizes: Mapping[str, int]) -> list[int]:
+def reduction_lengths(workload: FuncOp, sizes: Mapping[str, int]) -> list[int]:
     """For each result the number of terms of the longest sum on the way to it."""
     lengths: dict[SSAValue, int] = {}
     for op in workload.body.walk():
-        if not isinstance(op, OperatorOp):
-            continue
-        own = 1
-        shape = shape_of(op.inputs[0].type)
-        if op.operator.kind in (Kind.MATMUL, Kind.COMPOSITE):
-            own = int(shape[-1].evaluate(sizes))
-        elif op.dim_value is not None:
-            own = int(shape[op.dim_value].evaluate(sizes))
-        lengths[op.result] = max(own, *(lengths.get(operand, 1) for operand in op.inputs))
+        if isinstance(op, OperatorOp):
+            before = (lengths.get(operand, 1) for operand in op.inputs)
+            lengths[op.result] = max(_terms(op, sizes), *before)
     return [lengths.get(value, 1) for value in _returned(workload)]
+
+
+def _terms(op: OperatorOp, sizes: Mapping[str, int]) -> int:
+    """How many terms an operator sums up; a maximum rounds nothing, the others sum nothing."""
+    kind = op.operator.kind
+    if kind is Kind.MATMUL:
+        dim = -1
+    elif kind in (Kind.SUM, Kind.COMPOSITE) and op.dim_value is not None:
+        dim = op.dim_value
+    elif kind is Kind.COMPOSITE and op.constant_value is not None:
+        dim = -1  # the norms, which are over the last dim
+    else:
+        return 1
+    return int(shape_of(op.inputs[0].type)[dim].evaluate(sizes))
 
 
 def _kernels(compilation: Compilation) -> tuple[tuple[KernelEntry, ...], dict[str, bytes]]:

@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
 from prism.cli.environment import make_context
-from prism.cli.pack import workload_program
+from prism.cli.pack import reduction_lengths, workload_program
 from prism.dialects.operators import OPERATORS
 from prism.runtime.program import Instruction, Program
 from prism.runtime.reference import MEANINGS, NoReferenceError, NumpyArrays, evaluate
@@ -73,6 +73,14 @@ def test_examples(path: Path):
 
 def test_operators_with_attributes():
     check(OPERATORS_TEXT)
+
+
+def test_reduction_lengths():
+    module = Parser(make_context(), OPERATORS_TEXT).parse_module()
+    (workload,) = (op for op in module.ops if isinstance(op, FuncOp))
+    lengths = reduction_lengths(workload, {"b": 2, "n": 3, "d": 8})
+    # only softmax over n, log_softmax over d and layer_norm over the last dim sum anything
+    assert lengths == [1, 1, 1, 1, 1, 1, 1, 1, 3, 8, 8]
 
 
 def test_every_operator_has_a_meaning():
