@@ -71,8 +71,20 @@ def make_parser() -> argparse.ArgumentParser:
 
     verify = commands.add_parser("verify", help="prove hand-written graphs equal to a workload")
     verify.set_defaults(module="prism.cli.verify")
-    verify.add_argument("workload", metavar="WORKLOAD", help="MLIR file with the workload function")
-    verify.add_argument("graph", metavar="GRAPH", help="MLIR file with graphs (kernel.graph_def)")
+    verify.add_argument(
+        "workload", metavar="WORKLOAD", nargs="?", help="MLIR file with the workload function"
+    )
+    verify.add_argument(
+        "graph", metavar="GRAPH", nargs="?", help="MLIR file with graphs (kernel.graph_def)"
+    )
+    verify.add_argument(
+        "--certificate",
+        metavar="F",
+        help="replay the proofs in F, of --write-certificate or the output of prism-verify",
+    )
+    verify.add_argument(
+        "--write-certificate", metavar="F", help="write the proofs of the graphs to F (JSON)"
+    )
     _add_json(verify)
 
     _add_sim(commands.add_parser("sim", help="run any PTX file in the simulator"))

@@ -22,7 +22,8 @@ class VerifyPass(ModulePass):
     reached. The candidates may come from anywhere; nothing but their ops and maps is trusted.
 
     `max_nodes` and `max_seconds` bound the proof of each workload; `reasons` notes on each
-    candidate that is not proven what is missing, as `kernel.reason`.
+    candidate that is not proven what is missing, as `kernel.reason`. `certificates` attaches to
+    each that is equal its proof, as `kernel.certificate`, which the checker has accepted.
     """
 
     name = "prism-verify"
@@ -30,11 +31,14 @@ class VerifyPass(ModulePass):
     max_nodes: int = _DEFAULT.nodes
     max_seconds: float = _DEFAULT.seconds
     reasons: bool = False
+    certificates: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         limits = Limits(nodes=self.max_nodes, seconds=self.max_seconds)
         pairs = match(op, op)
-        for pair, verdict in zip(pairs, verify_pairs(pairs, limits), strict=True):
+        for pair, verdict in zip(
+            pairs, verify_pairs(pairs, limits, certify=self.certificates), strict=True
+        ):
             attach(pair, verdict)
             if self.reasons and verdict.reason:
                 pair.candidate.attributes[REASON] = StringAttr(verdict.reason)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
 from prism.dialects.kernel import CANDIDATE_OF, VERDICT, GraphDefOp, VerdictAttr
 from prism.dialects.kernel import Verdict as VerdictData
 from prism.errors import PrismError
-from prism.verify.digest import digest
+from prism.verify.digest import CERTIFICATE, digest
 from prism.verify.verdict import Limits, Verdict
 
 
@@ -27,11 +27,13 @@ def verify_candidates(
     workload_func: func.FuncOp,
     candidate_funcs: Sequence[func.FuncOp],
     limits: Limits | None = None,
+    *,
+    certify: bool = False,
 ) -> list[Verdict]:
-    """The verdicts on the graphs for one workload, in one proof."""
+    """The verdicts on the graphs for one workload, in one proof, with certificates on request."""
     from prism.verify.prove import prove
 
-    return prove(workload_func, candidate_funcs, limits)
+    return prove(workload_func, candidate_funcs, limits, certify=certify)
 
 
 @dataclass(frozen=True)
@@ -87,22 +89,37 @@ def _workload_of(candidate: func.FuncOp, workloads: dict[str, func.FuncOp]) -> f
     return matching[0] if len(matching) == 1 else next(iter(workloads.values()))
 
 
-def verify_pairs(pairs: Sequence[Pair], limits: Limits | None = None) -> list[Verdict]:
+def verify_pairs(
+    pairs: Sequence[Pair], limits: Limits | None = None, *, certify: bool = False
+) -> list[Verdict]:
     """The verdict on each pair, in order; the graphs of one workload share one proof."""
     by_workload: dict[func.FuncOp, list[int]] = {}
     for index, pair in enumerate(pairs):
         by_workload.setdefault(pair.workload, []).append(index)
     verdicts: dict[int, Verdict] = {}
     for workload, indices in by_workload.items():
-        found = verify_candidates(workload, [pairs[index].candidate for index in indices], limits)
+        candidates = [pairs[index].candidate for index in indices]
+        found = verify_candidates(workload, candidates, limits, certify=certify)
         verdicts.update(zip(indices, found, strict=True))
     return [verdicts[index] for index in range(len(pairs))]
 
 
 def attach(pair: Pair, verdict: Verdict) -> None:
-    """Sets `kernel.verdict` on a candidate, with the digest of what was decided."""
+    """
+    Sets `kernel.verdict` on a candidate, with the digest of what was decided, and
+    `kernel.certificate` if there is one.
+    """
     data = VerdictData(verdict.kind, digest(pair.workload, pair.candidate))
     pair.candidate.attributes[VERDICT] = VerdictAttr(data)
+    pair.candidate.attributes.pop(CERTIFICATE, None)
+    if verdict.certificate:
+        pair.candidate.attributes[CERTIFICATE] = StringAttr(verdict.certificate)
+
+
+def attached_certificate(pair: Pair) -> str:
+    """The certificate that a candidate carries, or nothing."""
+    attached = pair.candidate.attributes.get(CERTIFICATE)
+    return attached.data if isinstance(attached, StringAttr) else ""
 
 
 def is_proven(workload_func: func.FuncOp, candidate_func: func.FuncOp) -> bool:

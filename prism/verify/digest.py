@@ -13,8 +13,21 @@ from prism.dialects.kernel import CANDIDATE_OF, SIZES, TARGET, VERDICT
 REASON = "kernel.reason"
 """On a candidate not proven, on request: what is missing, a string."""
 
+CERTIFICATE = "kernel.certificate"
+"""On a candidate proven equal, on request: its proof (`prism/verify/certificate.py`), a string."""
+
 _IGNORED = frozenset(
-    {CANDIDATE_OF, VERDICT, SIZES, TARGET, REASON, "params", "sym_name", "sym_visibility"}
+    {
+        CANDIDATE_OF,
+        VERDICT,
+        SIZES,
+        TARGET,
+        REASON,
+        CERTIFICATE,
+        "params",
+        "sym_name",
+        "sym_visibility",
+    }
 )
 """Names, the verdict and what tuning chose: none of it changes what a function computes."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from egglog import bindings as eb
 
+from prism.verify.axioms import AXIOMS
 from prism.verify.language import argument_sorts
 from prism.verify.report import Budget, Tree
-from prism.verify.rules import CONSTRUCTORS, program
+from prism.verify.rules import CONSTRUCTORS, GROUND, USES, program
 from prism.verify.terms import Argument, Size, TermTable
 
 Expr: TypeAlias = eb.Lit | eb.Var | eb.Call
@@ -22,9 +23,9 @@ _MAX_I64 = 2**63 - 1
 
 
 @lru_cache(maxsize=16)
-def _commands(rank: int, functions: frozenset[str]) -> list[Any]:
+def _commands(rank: int, functions: frozenset[str], noting: bool) -> list[Any]:
     """The parsed program; parsing costs more than running, so once per process."""
-    return eb.EGraph().parse_program(program(rank, functions))
+    return eb.EGraph().parse_program(program(rank, functions, noting=noting))
 
 
 class EGraph:
@@ -33,7 +34,14 @@ class EGraph:
     proven equal when their indices are in one class. Only the terms inside `roots` are entered.
     """
 
-    def __init__(self, table: TermTable, roots: Iterable[int], axes: Iterable[str]) -> None:
+    def __init__(
+        self,
+        table: TermTable,
+        roots: Iterable[int],
+        axes: Iterable[str],
+        *,
+        noting: bool = False,
+    ) -> None:
         terms = _reachable(table, roots)
         heads = [table.terms[index] for index in terms]
         functions = frozenset(t.head for t in heads) | frozenset(
@@ -41,7 +49,7 @@ class EGraph:
         )
         self._terms = frozenset(terms)
         self._egraph = eb.EGraph()
-        self._egraph.run_program(*_commands(table.rank, functions))
+        self._egraph.run_program(*_commands(table.rank, functions, noting))
         actions: list[eb.Set | eb.Expr_] = [
             eb.Expr_(_SPAN, _call("Axis", _string(axis))) for axis in dict.fromkeys(axes)
         ]
@@ -49,6 +57,13 @@ class EGraph:
             term = table.terms[index]
             expression = _call(CONSTRUCTORS[term.head], *_arguments(term.head, term.arguments))
             actions.append(eb.Set(_SPAN, "Ref", [_integer(index)], expression))
+            if noting:
+                ground = _call(
+                    f"{GROUND}{CONSTRUCTORS[term.head]}",
+                    *_arguments(term.head, term.arguments, ground=True),
+                )
+                key = [_call("Ref", _integer(index))]
+                actions.append(eb.Set(_SPAN, "ground", key, ground))
             if term.head == "in":
                 for dim, size in enumerate(reversed(term.shape), 1):
                     key = [_call("Ref", _integer(index)), _integer(dim)]
@@ -89,6 +104,20 @@ class EGraph:
                 return _tree(output.termdag, output.term, Budget())
         raise TypeError("egglog extracted nothing")
 
+    def noted(self, table: TermTable) -> Iterator[tuple[str, list[Argument]]]:
+        """
+        The instances of axioms that were noted: the name and the values of the variables of the
+        left side in their order, terms as indices of the table, a constant as two numbers.
+        """
+        for axiom in AXIOMS:
+            name = f"{USES}{axiom.name}"
+            command = eb.PrintFunction(_SPAN, name, None, None, eb.DefaultPrintFunctionMode())
+            for output in self._egraph.run_program(command):
+                if isinstance(output, eb.PrintFunctionOutput):
+                    reader = _Reader(output.termdag, table)
+                    for row, _ in output.terms:
+                        yield axiom.name, reader.arguments(row)
+
     def _value(self, term: int) -> eb.Value:
         _, key = self._egraph.eval_expr(_integer(term))
         value = self._egraph.lookup_function("Ref", [key])
@@ -114,13 +143,14 @@ def _schedule(text: str) -> list[Any]:
     return eb.EGraph().parse_program(f"(run-schedule {text})")
 
 
-def _arguments(head: str, arguments: Sequence[Argument]) -> list[Expr]:
+def _arguments(head: str, arguments: Sequence[Argument], *, ground: bool = False) -> list[Expr]:
     """The arguments of a constructor; a term is a reference to its index."""
     built: list[Expr] = []
     for sort, argument in zip(argument_sorts(head), arguments, strict=True):
         match argument:
             case int() if sort == "term":
-                built.append(_call("Ref", _integer(argument)))
+                reference = _call("Ref", _integer(argument))
+                built.append(_call("ground", reference) if ground else reference)
             case int():
                 built.append(_integer(argument))
             case str():
@@ -177,3 +207,39 @@ def _tree(dag: eb.TermDag, term: int, budget: Budget) -> Tree:
             return (_HEAD_OF[application.name], *arguments)
         case other:
             raise ValueError(f"no ground term: {other}")
+
+
+class _Reader:
+    """Reads ground terms out of a DAG as terms of a table."""
+
+    def __init__(self, dag: eb.TermDag, table: TermTable) -> None:
+        self._dag = dag
+        self._table = table
+        self._memo: dict[int, Argument] = {}
+
+    def arguments(self, row: int) -> list[Argument]:
+        """The arguments of an application."""
+        application = self._dag.get(row)
+        if not isinstance(application, eb.TermApp):
+            raise ValueError(f"no application: {application}")
+        return [self._argument(argument) for argument in application.args]
+
+    def _argument(self, term: int) -> Argument:
+        if term not in self._memo:
+            self._memo[term] = self._read(term)
+        return self._memo[term]
+
+    def _read(self, term: int) -> Argument:
+        match self._dag.get(term):
+            case eb.TermLit() as literal if isinstance(literal.value, eb.Int | eb.String):
+                return literal.value.value
+            case eb.TermApp() as application if application.name == "bigrat":
+                above, below = (self._argument(argument) for argument in application.args)
+                return Fraction(int(above), int(below))
+            case eb.TermApp() as application if application.name in ("bigint", "from-string"):
+                return int(self._argument(application.args[0]))
+            case eb.TermApp() as application:
+                arguments = [self._argument(argument) for argument in application.args]
+                return self._table.make(_HEAD_OF[application.name[len(GROUND) :]], arguments)
+            case other:
+                raise ValueError(f"no ground term: {other}")

@@ -12,6 +12,9 @@ from typing import Literal
 
 from xdsl.dialects import func
 
+from prism.verify import certificate
+from prism.verify.checker import Step
+from prism.verify.digest import digest
 from prism.verify.egraph import EGraph
 from prism.verify.encode import (
     Encoded,
@@ -20,6 +23,7 @@ from prism.verify.encode import (
     encode_function,
     op_name,
 )
+from prism.verify.record import Recorder
 from prism.verify.report import TermPrinter, tree_of
 from prism.verify.terms import TermTable
 from prism.verify.verdict import Limits, Verdict
@@ -33,10 +37,15 @@ _SHARED_NODES = 12_000
 
 
 def prove(
-    workload: func.FuncOp, candidates: Sequence[func.FuncOp], limits: Limits | None = None
+    workload: func.FuncOp,
+    candidates: Sequence[func.FuncOp],
+    limits: Limits | None = None,
+    *,
+    certify: bool = False,
 ) -> list[Verdict]:
     """
-    The verdict on each candidate, in order; the same from run to run unless time runs out.
+    The verdict on each candidate, in order; the same from run to run unless time runs out. With
+    `certify` every equal one has a certificate, which the checker has accepted.
 
     Functions must have passed their verifiers, or may be any IR of known ops.
     """
@@ -56,9 +65,15 @@ def prove(
             graphs.setdefault(outcome.outputs, _Graph(candidate, outcome))
     names = [a.name_hint or str(i) for i, a in enumerate(workload.body.block.args)]
     printer = TermPrinter(names, table.symbols, table.rank)
-    proof = _Proof(workload, table, goal, printer, limits, start)
+    proof = _Proof(workload, table, goal, printer, limits, start, certify)
     decided = proof.decide(list(graphs.values()))
-    verdicts = [e if isinstance(e, Verdict) else decided[e.outputs] for e in encoded]
+    verdicts = [e if isinstance(e, Verdict) else decided[e.outputs].verdict for e in encoded]
+    if certify:
+        for index, (candidate, outcome) in enumerate(zip(candidates, encoded, strict=True)):
+            if isinstance(outcome, Encoded) and verdicts[index].kind == "equal":
+                steps = decided[outcome.outputs].steps
+                text = certificate.write(table, steps, digest(workload, candidate))
+                verdicts[index] = replace(verdicts[index], certificate=text)
     seconds = time.perf_counter() - start
     return [replace(verdict, seconds=seconds) for verdict in verdicts]
 
@@ -89,14 +104,17 @@ def close(
     goals: Iterable[tuple[int, int]],
     limits: Limits,
     start: float,
+    *,
+    noting: bool = False,
 ) -> Closure:
     """
     Applies the axioms to the terms of all goals (pairs to be proven equal) until these are reached,
-    nothing new follows, or a limit is: seconds count from `start` of `time.perf_counter`.
+    nothing new follows, or a limit is: seconds count from `start` of `time.perf_counter`. With
+    `noting` the e-graph notes the instances of axioms.
     """
     unproven = set(goals)
     distributions = limits.distributions
-    egraph = EGraph(table, (term for goal in unproven for term in goal), axes)
+    egraph = EGraph(table, (term for goal in unproven for term in goal), axes, noting=noting)
     for _ in range(limits.rounds):
         egraph.run(_MOVE)
         unproven = {goal for goal in unproven if not egraph.same(*goal)}
@@ -122,6 +140,14 @@ class _Graph:
 
 
 @dataclass(frozen=True)
+class _Decision:
+    """A verdict, and the steps of its proof if it is equal and to be certified."""
+
+    verdict: Verdict
+    steps: Sequence[Step] = ()
+
+
+@dataclass(frozen=True)
 class _Proof:
     """What the graphs of one workload are decided with."""
 
@@ -131,8 +157,9 @@ class _Proof:
     printer: TermPrinter
     limits: Limits
     start: float
+    certify: bool
 
-    def decide(self, graphs: Sequence[_Graph]) -> dict[tuple[int, ...], Verdict]:
+    def decide(self, graphs: Sequence[_Graph]) -> dict[tuple[int, ...], _Decision]:
         """
         The verdicts on graphs, by their terms. All graphs share one e-graph at first; if that does
         not decide all, those are set aside that a counterexample refutes, and each of the others
@@ -141,39 +168,51 @@ class _Proof:
         if not graphs:
             return {}
         shared = replace(self.limits, nodes=min(self.limits.nodes, _SHARED_NODES))
-        verdicts = self._attempt(graphs, shared if len(graphs) > 1 else self.limits)
-        if all(verdict.kind == "equal" for verdict in verdicts.values()):
-            return verdicts
+        decided = self._attempt(graphs, shared if len(graphs) > 1 else self.limits)
+        if all(decision.verdict.kind == "equal" for decision in decided.values()):
+            return decided
         from prism.verify.refute import counterexample  # imports numpy, only needed here
 
         for graph in graphs:
-            if verdicts[graph.encoded.outputs].kind == "equal":
+            key = graph.encoded.outputs
+            verdict = decided[key].verdict
+            if verdict.kind == "equal":
                 continue
             example = counterexample(self.workload, graph.function)
-            verdict = verdicts[graph.encoded.outputs]
-            if example is None and verdict.kind == "unknown" and len(graphs) > 1:
-                verdict = self._attempt([graph], self.limits)[graph.encoded.outputs]
             if example is not None:
                 reason = f"{verdict.reason}; " if verdict.kind == "not_proven" else ""
-                verdict = Verdict("not_proven", f"{reason}{example}")
-            verdicts[graph.encoded.outputs] = verdict
-        return verdicts
+                decided[key] = _Decision(Verdict("not_proven", f"{reason}{example}"))
+            elif verdict.kind == "unknown" and len(graphs) > 1:
+                decided[key] = self._attempt([graph], self.limits)[key]
+        return decided
 
-    def _attempt(self, graphs: Sequence[_Graph], limits: Limits) -> dict[tuple[int, ...], Verdict]:
+    def _attempt(
+        self, graphs: Sequence[_Graph], limits: Limits
+    ) -> dict[tuple[int, ...], _Decision]:
         """The verdicts on graphs in one e-graph."""
         goals = [goal for graph in graphs for goal in self._goals(graph.encoded)]
         axes = dict.fromkeys(axis for graph in graphs for axis in graph.encoded.axes)
-        closure = close(self.table, axes, goals, limits, self.start)
-        verdicts: dict[tuple[int, ...], Verdict] = {}
+        closure = close(self.table, axes, goals, limits, self.start, noting=self.certify)
+        recorder = Recorder(self.table, closure.egraph) if self.certify else None
+        decided: dict[tuple[int, ...], _Decision] = {}
         for encoded in (graph.encoded for graph in graphs):
             if all(closure.egraph.same(*goal) for goal in self._goals(encoded)):
-                verdict = Verdict("equal")
+                decision = self._equal(encoded, recorder)
             elif closure.limit is None:
-                verdict = Verdict("not_proven", self._reason(closure.egraph, encoded))
+                decision = _Decision(Verdict("not_proven", self._reason(closure.egraph, encoded)))
             else:
-                verdict = Verdict("unknown", self._limit_text(closure.limit))
-            verdicts[encoded.outputs] = verdict
-        return verdicts
+                decision = _Decision(Verdict("unknown", self._limit_text(closure.limit)))
+            decided[encoded.outputs] = decision
+        return decided
+
+    def _equal(self, encoded: Encoded, recorder: Recorder | None) -> _Decision:
+        """The verdict on a graph that the e-graph proves, which the checker has to accept too."""
+        if recorder is None:
+            return _Decision(Verdict("equal"))
+        steps = recorder.proof(self._goals(encoded))
+        if steps is None:
+            return _Decision(Verdict("unknown", "the checker does not accept the proof found"))
+        return _Decision(Verdict("equal"), steps)
 
     def _goals(self, graph: Encoded) -> list[tuple[int, int]]:
         return list(zip(graph.outputs, self.goal.outputs, strict=True))

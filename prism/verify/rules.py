@@ -18,8 +18,10 @@ from prism.verify.language import (
     SIGNATURES,
     UNARY,
     Pattern,
+    argument_sorts,
     sorts,
     subterms,
+    variables,
 )
 from prism.verify.sign_facts import SIGN_FACTS, SignFact
 
@@ -168,22 +170,63 @@ DIRECTED: tuple[DirectedAxiom, ...] = tuple(
 """Every direction in which an axiom is used."""
 
 
-def program(rank: int, functions: frozenset[str]) -> str:
+GROUND = "G"
+"""The prefix of the constructors of ground terms, which are never made equal to one another."""
+
+USES = "use-"
+"""The prefix of the relations that note the instances of axioms."""
+
+
+def ground_declarations() -> str:
+    """
+    The sort of ground terms and the function that gives a term one of those equal to it.
+
+    A rule that notes its instance notes the ground terms that its variables had when it applied:
+    each was equal to the rest of its class by instances noted before, so all that the e-graph finds
+    equal follows from the noted instances by congruence alone.
+    """
+    lines = ["(sort Ground)"]
+    for head, constructor in CONSTRUCTORS.items():
+        sorts_of = (_GROUND_SORTS[sort] for sort in argument_sorts(head))
+        lines.append(f"(constructor {GROUND}{constructor} ({' '.join(sorts_of)}) Ground)")
+    lines.append("(function ground (Term) Ground :merge old)")
+    for axiom in AXIOMS:
+        sorts_of = (
+            part for sort in variables(axiom.left).values() for part in _GROUND_SORTS[sort].split()
+        )
+        lines.append(f"(relation {USES}{axiom.name} ({' '.join(sorts_of)}))")
+    return "\n".join(lines)
+
+
+_GROUND_SORTS = {
+    "input": "String",
+    "unary": "String",
+    "binary": "String",
+    "term": "Ground",
+    "number": "BigRat",
+    "constant": "BigRat BigRat",
+    "dim": "i64",
+    "axis": "String",
+}
+
+
+def program(rank: int, functions: frozenset[str], *, noting: bool = False) -> str:
     """
     The egglog program of sorts, analyses and those axioms that can apply.
 
     `rank` is the largest number of dims of a term, `functions` the heads and elementwise functions
     that occur in the terms. An axiom whose left side needs one that neither occurs nor comes from
-    another axiom never applies, and leaving it out changes nothing but the time.
+    another axiom never applies, and leaving it out changes nothing but the time. With `noting` the
+    rules note their instances.
     """
     directed, reached = _applicable(functions)
-    lines = [_DECLARATIONS, _ANALYSES]
+    lines = [_DECLARATIONS, _ANALYSES, *([ground_declarations()] if noting else [])]
     lines += (f"(Dim {d})" for d in range(1, rank + 1))
     lines += (
         f'({predicate} "{name}")' for predicate, names in FUNCTION_FACTS.items() for name in names
     )
     lines += (_sign_rule(fact, rank) for fact in SIGN_FACTS if _uses(fact.term) <= reached)
-    lines += (_rule(rule, rank) for rule in directed)
+    lines += (_rule(rule, rank, noting=noting) for rule in directed)
     return "\n".join(lines)
 
 
@@ -277,7 +320,7 @@ class _Compiler:
             self.premises.append(f"(= {size} (size {self.match(term)} {dim}))")
 
 
-def _rule(rule: DirectedAxiom, rank: int) -> str:
+def _rule(rule: DirectedAxiom, rank: int, *, noting: bool) -> str:
     axiom = rule.axiom
     compiler = _Compiler(rank)
     root = compiler.match(rule.left)
@@ -287,8 +330,19 @@ def _rule(rule: DirectedAxiom, rank: int) -> str:
         compiler.condition(condition)
     if axiom.unless_same is not None:
         compiler.premises.append(f"(!= {' '.join(axiom.unless_same)})")
-    premises = " ".join(compiler.premises)
     actions = f"(union {root} {_build(rule.right)})"
+    if noting:
+        names = variables(axiom.left)
+        compiler.premises += (
+            f"(= g_{name} (ground {name}))" for name, sort in names.items() if sort == "term"
+        )
+        actions += "".join(
+            f" (set (ground {_build(term)}) {_build(term, GROUND)})"
+            for term in subterms(rule.right)
+        )
+        noted = [part for name, sort in names.items() for part in _noted(name, sort)]
+        actions += f" ({USES}{axiom.name} {' '.join(noted)})"
+    premises = " ".join(compiler.premises)
     if axiom.simplifies:
         actions += f" (subsume {_build(rule.left)})"
     return f"(rule ({premises}) ({actions}) :ruleset {ruleset_of(axiom)})"
@@ -315,17 +369,23 @@ def _sign_rule(fact: SignFact, rank: int) -> str:
     return f"(rule ({premises}) (({fact.predicate} {root})) :ruleset analysis)"
 
 
-def _build(pattern: Pattern) -> str:
-    """The expression that builds a term from matched variables."""
+def _noted(name: str, sort: str) -> list[str]:
+    return [f"g_{name}"] if sort == "term" else _parameter(name, sort)
+
+
+def _build(pattern: Pattern, prefix: str = "") -> str:
+    """
+    The expression that builds a term from matched variables, with the prefix `GROUND` a ground one.
+    """
     if not isinstance(pattern, tuple):
-        return f"{pattern}"
+        return f"g_{pattern}" if prefix else f"{pattern}"
     head = str(pattern[0])
     arguments = [
         part
         for argument, sort in zip(pattern[1:], sorts(head), strict=True)
-        for part in ([_build(argument)] if sort == "term" else _parameter(argument, sort))
+        for part in ([_build(argument, prefix)] if sort == "term" else _parameter(argument, sort))
     ]
-    return f"({CONSTRUCTORS[head]} {' '.join(arguments)})"
+    return f"({prefix}{CONSTRUCTORS[head]} {' '.join(arguments)})"
 
 
 def _parameter(argument: Pattern, sort: str) -> list[str]:

@@ -17,6 +17,12 @@ class SignFact:
     term_text: str
     when_text: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The fact as text, which no two share."""
+        when = f" if {', '.join(self.when_text)}" if self.when_text else ""
+        return f"({self.predicate} {self.term_text}){when}"
+
     @cached_property
     def term(self) -> Pattern:
         """The parsed term."""

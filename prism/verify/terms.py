@@ -7,7 +7,7 @@ meaning, so that everything the prover sees has one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -58,6 +58,7 @@ class TermTable:
 
     terms: list[Term] = field(default_factory=list[Term])
     symbols: dict[str, int] = field(default_factory=dict[str, int])
+    inputs: dict[str, int] = field(default_factory=dict[str, int])
     _index: dict[tuple[object, ...], int] = field(default_factory=dict[tuple[object, ...], int])
 
     def shape(self, term: int) -> Shape:
@@ -85,7 +86,8 @@ class TermTable:
 
     def input(self, name: str, shape: Shape, axes: frozenset[str] = frozenset()) -> int:
         """A workload input; one that depends on axes stands for any term when axioms are tested."""
-        return self._add("in", (name,), shape, axes)
+        index = self.inputs[name] = self._add("in", (name,), shape, axes)
+        return index
 
     def unary(self, function: str, a: int) -> int:
         """A function of each element."""
@@ -170,6 +172,41 @@ class TermTable:
         self._free(self.shape(a), axis)
         axes = (self.axes(a) | self.axes(b)) - {axis}
         return self._add("rescaled", (a, b, axis), self.shape(a), axes)
+
+    def make(self, head: str, arguments: Sequence[Argument]) -> int:
+        """
+        The term of a head and its arguments. Raises IllShapedError if it has no meaning, ValueError
+        if the arguments are not those of the head, or of an input that the table does not have.
+        """
+        match head, tuple(arguments):
+            case "in", (str() as name,) if name in self.inputs:
+                return self.inputs[name]
+            case "un", (str() as function, int() as a):
+                return self.unary(function, a)
+            case "bin", (str() as function, int() as a, int() as b):
+                return self.binary(function, a, b)
+            case "scale", (Fraction() as value, Fraction() as sizes, int() as a):
+                return self.scale(Constant(value, sizes), a)
+            case "shift", (Fraction() as value, Fraction() as sizes, int() as a):
+                return self.shift(Constant(value, sizes), a)
+            case "matmul", (int() as a, int() as b):
+                return self.matmul(a, b)
+            case "sum", (int() as dim, int() as a):
+                return self.sum(dim, a)
+            case "max", (int() as dim, int() as a):
+                return self.max(dim, a)
+            case "part", (int() as a, int() as dim, str() as axis):
+                return self.part(a, dim, axis)
+            case "comb", (int() as a, int() as dim, str() as axis):
+                return self.comb(a, dim, axis)
+            case "red", (int() as a, str() as axis):
+                return self.red(a, axis)
+            case "redmax", (int() as a, str() as axis):
+                return self.redmax(a, axis)
+            case "rescaled", (int() as a, int() as b, str() as axis):
+                return self.rescaled(a, b, axis)
+            case _:
+                raise ValueError(f"no term: {head} {arguments}")
 
     def constants_symbol(self, name: str) -> int:
         """The prime of a size in products of sizes."""

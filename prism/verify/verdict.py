@@ -34,4 +34,6 @@ class Verdict:
 
     kind: Kind
     reason: str = ""
+    certificate: str = ""
+    """Of an equal one, where it was asked for: the proof as `prism/verify/certificate.py` says."""
     seconds: float = 0.0

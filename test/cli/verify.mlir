@@ -1,7 +1,10 @@
 // A hand-written graph: proven as it stands in %s, refused when it divides where it must multiply.
 // RUN: prism verify %examples/swiglu.mlir %s | filecheck %s --check-prefix=EQUAL
 // RUN: sed 's/threadblock.mul/threadblock.div/' %s > %t.mlir && not prism verify %examples/swiglu.mlir %t.mlir --json | filecheck %s --check-prefix=WRONG
+// RUN: prism verify %examples/swiglu.mlir %s --write-certificate %t.json && prism verify %examples/swiglu.mlir %s --certificate %t.json | filecheck %s --check-prefix=EQUAL
+// RUN: sed 's/comb-of-part/part-of-comb/' %t.json > %t2.json && not prism verify %examples/swiglu.mlir %s --certificate %t2.json | filecheck %s --check-prefix=ALTERED
 
+// ALTERED: mine: certificate: the certificate was altered
 // EQUAL: graph  workload  verdict
 // EQUAL-NEXT: mine   swiglu    equal
 

@@ -17,7 +17,7 @@ func.func @rms_norm(%x: !x, %w: !w) -> !x {
   func.return %o : !x
 }
 
-// CHECK: func.func @product_then_quotient({{.*}} kernel.verdict = #kernel.verdict<equal, "{{[0-9a-f]+}}">} {
+// CHECK: func.func @product_then_quotient({{.*}} kernel.verdict = #kernel.verdict<equal, "{{[0-9a-f]+}}">, kernel.certificate = "{{.*}}"} {
 func.func @product_then_quotient(%x: !x, %w: !w) -> !x attributes {kernel.candidate_of = @rms_norm} {
   %o = kernel.graph_def grid [x] loop [i] (%xg = %x : !x, %wg = %w : !w) -> !x {
     %xt = threadblock.input %xg imap {} fmap {i = 1} : !x -> !xt
@@ -37,7 +37,7 @@ func.func @product_then_quotient(%x: !x, %w: !w) -> !x attributes {kernel.candid
   func.return %o : !x
 }
 
-// CHECK: func.func @reciprocal_root({{.*}} kernel.verdict = #kernel.verdict<equal, "{{[0-9a-f]+}}">} {
+// CHECK: func.func @reciprocal_root({{.*}} kernel.verdict = #kernel.verdict<equal, "{{[0-9a-f]+}}">, kernel.certificate = "{{.*}}"} {
 func.func @reciprocal_root(%x: !x, %w: !w) -> !x attributes {kernel.candidate_of = @rms_norm} {
   %o = kernel.graph_def grid [x] loop [i] (%xg = %x : !x, %wg = %w : !w) -> !x {
     %xt = threadblock.input %xg imap {} fmap {i = 1} : !x -> !xt
@@ -57,7 +57,7 @@ func.func @reciprocal_root(%x: !x, %w: !w) -> !x attributes {kernel.candidate_of
   func.return %o : !x
 }
 
-// CHECK: func.func @mean_by_parts({{.*}} kernel.verdict = #kernel.verdict<equal, "{{[0-9a-f]+}}">} {
+// CHECK: func.func @mean_by_parts({{.*}} kernel.verdict = #kernel.verdict<equal, "{{[0-9a-f]+}}">, kernel.certificate = "{{.*}}"} {
 func.func @mean_by_parts(%x: !x, %w: !w) -> !x attributes {kernel.candidate_of = @rms_norm} {
   %o = kernel.graph_def grid [x] loop [i] (%xg = %x : !x, %wg = %w : !w) -> !x {
     %xt = threadblock.input %xg imap {} fmap {i = 1} : !x -> !xt

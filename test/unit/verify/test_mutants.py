@@ -15,6 +15,7 @@ from prism.dialects.sym import ExprAttr, MapAttr
 from prism.dialects.sym_expr import SymExpr
 from prism.verify.api import verify_candidates
 from prism.verify.evaluate import EvaluationError, evaluate_candidate, evaluate_function, shape_at
+from prism.verify.verdict import Limits
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ def test_no_mutant_is_proven_unless_execution_agrees(candidates, name: str) -> N
     workload, graphs = candidates(name)
     chosen = graphs[:: max(1, len(graphs) // 8)]
     found = [mutant for graph in chosen for mutant in mutants(graph)]
-    verdicts = verify_candidates(workload, [mutant.function for mutant in found])
+    patient = Limits(seconds=300)
+    verdicts = verify_candidates(workload, [mutant.function for mutant in found], patient)
     assert all(verdict.kind != "unknown" for verdict in verdicts)
     unsound = []
     equal = 0
