@@ -57,6 +57,17 @@ def make_row(manifest: Manifest, found: Mapping[str, Any], bandwidth: float | No
         "prism_us": ours,
         "prism_over_floor": None if ours is None or floor_us is None else ours / floor_us,
         "timing": times["prism"] or None,
+        "kernels": [
+            {
+                "name": kernel.name,
+                "grid": kernel.grid,
+                "block": kernel.block,
+                "smem_bytes": kernel.smem_bytes,
+                "registers": kernel.registers,
+                "spill_bytes": kernel.spill_bytes,
+            }
+            for kernel in manifest.kernels
+        ],
     }
     for name in ("eager", "compile"):
         other = times[name].get("median_us")

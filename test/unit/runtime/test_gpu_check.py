@@ -62,6 +62,7 @@ def test_dry_run(folder: Path, tmp_path: Path):
     right, wrong, skipped = result["rows"]
     assert (right["ok"], wrong["ok"], skipped["ok"]) == (True, False, None)
     assert right["floor_bytes"] == 128
+    assert [kernel["block"] for kernel in right["kernels"]] == [[32, 1, 1]]
     assert right["max_rel_err"] <= right["tolerance"]
     # nothing was timed, so no time is given
     assert {right[key] for key in ("prism_us", "eager_us", "compile_us", "prism_over_floor")} == {
