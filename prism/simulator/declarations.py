@@ -64,12 +64,21 @@ def parse_prefix(stream: TokenStream) -> tuple[str, ScalarType, int]:
         elif pointer and token.text in SPACES:
             stream.next()
         elif token.text == ".attribute":
-            raise stream.error("unsupported '.attribute'", token.line)
+            _skip_attributes(stream)
         else:
             scalar = parse_type(stream)
     if scalar is None:
         raise stream.error("expected a type")
     return space, scalar, align
+
+
+def _skip_attributes(stream: TokenStream) -> None:
+    """`.attribute(.managed)` changes nothing here; `.unified` ids are not known."""
+    line = stream.next().line
+    stream.expect("(")
+    if not stream.accept(".managed"):
+        raise stream.error("unsupported '.attribute'", line)
+    stream.expect(")")
 
 
 def parse_declarator(stream: TokenStream, space: str, scalar: ScalarType, align: int) -> Variable:

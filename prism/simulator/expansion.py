@@ -82,6 +82,8 @@ class Expansion:
         return start
 
     def _expand_call(self, frame: Frame, call: Instruction, callers: tuple[str, ...]) -> None:
+        if self._expand_extern(frame, call):
+            return
         results, callee, values = self._callee(call)
         if callee.name in callers or len(callers) > MAX_CALL_DEPTH:
             raise self._error(f"unsupported recursive call of '{callee.name}'")
@@ -107,6 +109,18 @@ class Expansion:
         self._expand(inner, callers)
         if call.guard is not None:
             frame.labels[label] = inner.end
+
+    def _expand_extern(self, frame: Frame, call: Instruction) -> bool:
+        """A call of a function of the system: a failed assertion traps, printing does nothing."""
+        names = [o.name for o in call.operands if isinstance(o, FunctionName)]
+        if names not in (["__assertfail"], ["vprintf"]):
+            return False
+        if self.module.functions[names[0]].has_body:
+            return False
+        if names == ["__assertfail"]:
+            trap = Instruction(call.line, "trap", (), (), call.guard, call.guard_negated)
+            self.flat.append(Flat(trap, frame))
+        return True
 
     def _callee(
         self, call: Instruction

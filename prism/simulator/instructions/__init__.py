@@ -16,12 +16,14 @@ from prism.simulator.instructions import (
     matrix,
     mbarrier,
     mma,
+    video,
     warp,
     wmma,
 )
 from prism.simulator.instructions.control import ControlOpcode
 from prism.simulator.instructions.extended import WITH_CARRY, with_carry
 from prism.simulator.instructions.table import Opcode
+from prism.simulator.instructions.video import PAIRS, with_pairs
 
 _PLAIN: dict[str, Opcode] = {
     entry.name: entry
@@ -29,6 +31,7 @@ _PLAIN: dict[str, Opcode] = {
         integer,
         extended,
         bits,
+        video,
         floating,
         compare,
         convert,
@@ -44,8 +47,10 @@ _PLAIN: dict[str, Opcode] = {
     for entry in module.OPCODES
 }
 
+_PAIRED = {name: with_pairs(entry) if name in PAIRS else entry for name, entry in _PLAIN.items()}
+
 OPCODES: dict[str, Opcode] = {
-    name: with_carry(entry) if name in WITH_CARRY else entry for name, entry in _PLAIN.items()
+    name: with_carry(entry) if name in WITH_CARRY else entry for name, entry in _PAIRED.items()
 }
 """Instructions by mnemonic, without those that end a basic block."""
 

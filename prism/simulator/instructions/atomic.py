@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from prism.simulator.machine import Machine
 
 _IGNORED = {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz"}
+_HINT = "L2::cache_hint"
 _SPACES = {"global": "global", "shared": "shared", "shared::cta": "shared"}
 
 
@@ -96,7 +97,7 @@ _FAST: dict[tuple[str, str], np.ufunc] = {
 
 def _build(decoder: Decoder, instruction: Instruction) -> Step:
     wants_old = instruction.opcode == "atom"
-    words = [w for w in instruction.modifiers if w not in _IGNORED]
+    words = [w for w in instruction.modifiers if w not in _IGNORED and w != _HINT]
     space = ""
     if words and words[0] in _SPACES:
         space = _SPACES[words.pop(0)]
@@ -108,7 +109,10 @@ def _build(decoder: Decoder, instruction: Instruction) -> Step:
         raise decoder.error(f"unsupported '{instruction.mnemonic}'")
     scalar = TYPES[type_name]
     operands = list(instruction.operands)
-    decoder.expect_operands(instruction, (2 if name != "cas" else 3) + wants_old)
+    hinted = _HINT in instruction.modifiers
+    decoder.expect_operands(instruction, (2 if name != "cas" else 3) + wants_old + hinted)
+    if hinted:
+        decoder.source(operands.pop(), TYPES["b64"])
     d = None
     if wants_old:
         target = operands.pop(0)

@@ -15,6 +15,7 @@ from prism.simulator.instructions.table import (
     Step,
     Variant,
     binary,
+    compute,
     names,
     regular,
     ternary,
@@ -144,11 +145,13 @@ def _set(decoder: Decoder, instruction: Instruction) -> Step:
     *flags, result_name, type_name = ("", "", *instruction.modifiers)[
         -max(len(instruction.modifiers), 2) :
     ]
+    if type_name in ("f16x2", "bf16x2"):
+        return _set_pair(decoder, instruction, flags, result_name, type_name)
     scalar, compare, combine = _parse_comparison(decoder, instruction, type_name, flags)
-    patterns = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f32": 0x3F800000}
-    if result_name not in patterns:
+    if result_name not in _TRUE or (TYPES[result_name].bits == 16) > (scalar.bits == 16):
         raise decoder.error(f"unsupported type in '{instruction.mnemonic}'")
-    yes = np.uint32(patterns[result_name])
+    storage = STORAGE[TYPES[result_name].bits]
+    zero, yes = np.zeros((), storage), np.array(_TRUE[result_name], storage)
     decoder.expect_operands(instruction, 3 if combine is None else 4)
     d = decoder.destination(instruction.operands[0], TYPES[result_name])
     a = decoder.source(instruction.operands[1], scalar)
@@ -161,9 +164,44 @@ def _set(decoder: Decoder, instruction: Instruction) -> Step:
         value = compare(r[a], r[b])
         if combine is not None:
             value = combine(value, ~r[c] if inverted else r[c])
-        write(r, m, d, np.where(value, yes, np.uint32(0)))
+        write(r, m, d, np.where(value, yes, zero))
 
     return run
+
+
+_TRUE: dict[str, int] = {
+    "u32": 0xFFFFFFFF,
+    "s32": 0xFFFFFFFF,
+    "f32": 0x3F800000,
+    "u16": 0xFFFF,
+    "s16": 0xFFFF,
+    "f16": 0x3C00,
+    "bf16": 0x3F80,
+}
+"""What `set` gives where the comparison holds."""
+
+
+def _set_pair(
+    decoder: Decoder, instruction: Instruction, flags: list[str], result_name: str, type_name: str
+) -> Step:
+    """`set.cmp.dtype.f16x2`: half by half; all ones for an integer result, 1.0 for a float one."""
+    half = type_name.removesuffix("x2")
+    _, compare, combine = _parse_comparison(decoder, instruction, half, flags)
+    if combine is not None or result_name not in ("u32", "s32", type_name):
+        raise decoder.error(f"unsupported '{instruction.mnemonic}'")
+    decoder.expect_operands(instruction, 3)
+    yes = np.uint16(_TRUE[half] if result_name == type_name else 0xFFFF)
+    d = decoder.destination(instruction.operands[0], TYPES[result_name])
+    sources = [decoder.source(operand, TYPES[type_name]) for operand in instruction.operands[1:]]
+
+    def pair(a: Array, b: Array) -> Array:
+        low = compare(a.astype(np.uint16), b.astype(np.uint16))
+        upper = np.uint32(16)
+        high = compare((a >> upper).astype(np.uint16), (b >> upper).astype(np.uint16))
+        halves = [np.where(h, yes, np.uint16(0)).astype(np.uint32) for h in (low, high)]
+        return halves[0] | (halves[1] << upper)
+
+    return compute(pair, d, sources)
 
 
 def _select(form: Form) -> Raw:

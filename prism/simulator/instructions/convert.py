@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prism.simulator.instructions import fp8
 from prism.simulator.instructions.floating import pack, unpack
 from prism.simulator.instructions.table import Opcode, Raw, Step, compute, unary
 from prism.simulator.memory import LOCAL_WINDOW, SHARED_WINDOW
@@ -23,6 +24,8 @@ _PLAIN = ("f16", "bf16", "f32", "f64", "tf32")
 
 def _cvt(decoder: Decoder, instruction: Instruction) -> Step:
     words = instruction.modifiers
+    if len(words) >= 2 and (words[-2] in fp8.FORMATS or words[-1] in fp8.FORMATS):
+        return fp8.build(decoder, instruction)
     if len(words) < 2 or words[-2] not in TYPES or words[-1] not in TYPES:
         raise decoder.error(f"unsupported type in '{instruction.mnemonic}'")
     to, source = TYPES[words[-2]], TYPES[words[-1]]

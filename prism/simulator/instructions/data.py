@@ -13,6 +13,7 @@ from prism.simulator.instructions.table import (
     compute,
     names,
     nothing,
+    unary,
     write,
 )
 from prism.simulator.special import CLOCKS
@@ -113,7 +114,7 @@ _IGNORED = {
     *names("weak relaxed acquire release volatile cta cluster gpu sys nc"),
     *names("ca cg cs lu cv wb wt"),
     *(f"L1::{p}" for p in names("evict_normal evict_unchanged evict_first evict_last no_allocate")),
-    *(f"L2::{p}" for p in names("evict_normal evict_first evict_last 64B 128B 256B")),
+    *(f"L2::{p}" for p in names("evict_normal evict_first evict_last 64B 128B 256B cache_hint")),
 }
 """
 Modifiers that change nothing here: cache hints, and orders and scopes, since all accesses of a
@@ -151,6 +152,14 @@ def _plan(decoder: Decoder, instruction: Instruction) -> AccessPlan:
     return AccessPlan(space_of(instruction), scalar, count, instruction.line)
 
 
+def expect_access(decoder: Decoder, instruction: Instruction) -> None:
+    """Two operands, and with `.L2::cache_hint` a cache policy of 64 bits, which changes nothing."""
+    hinted = "L2::cache_hint" in instruction.modifiers
+    decoder.expect_operands(instruction, 2 + hinted)
+    if hinted:
+        decoder.source(instruction.operands[2], TYPES["b64"])
+
+
 def _elements(decoder: Decoder, operand: Operand, plan: AccessPlan) -> tuple[Operand, ...]:
     if plan.count == 1 and not isinstance(operand, Vector):
         return (operand,)
@@ -161,7 +170,7 @@ def _elements(decoder: Decoder, operand: Operand, plan: AccessPlan) -> tuple[Ope
 
 def _ld(decoder: Decoder, instruction: Instruction) -> Step:
     plan = _plan(decoder, instruction)
-    decoder.expect_operands(instruction, 2)
+    expect_access(decoder, instruction)
     elements = _elements(decoder, instruction.operands[0], plan)
     targets = [decoder.destination(e, plan.type, wider=plan.type.is_int) for e in elements]
     held = [STORAGE[decoder.width(e, plan.type)] for e in elements]
@@ -235,7 +244,7 @@ def _ld_parameter(
 
 def _st(decoder: Decoder, instruction: Instruction) -> Step:
     plan = _plan(decoder, instruction)
-    decoder.expect_operands(instruction, 2)
+    expect_access(decoder, instruction)
     elements = _elements(decoder, instruction.operands[1], plan)
     where = instruction.operands[0]
     if plan.space == "const":
@@ -271,6 +280,29 @@ def _nanosleep(decoder: Decoder, instruction: Instruction) -> Step:
     return sleep
 
 
+def _createpolicy(decoder: Decoder, instruction: Instruction) -> Step:
+    """A cache policy is opaque and changes nothing: all are 0."""
+    if instruction.modifiers[-1:] != ("b64",):
+        raise decoder.error(f"unsupported '{instruction.mnemonic}'")
+    d = decoder.destination(instruction.operands[0], TYPES["b64"])
+    return compute(_identity, d, [decoder.slots.constant(0, 64)])
+
+
+_WINDOW_OF = {"global": 0, "const": 0, "shared": 1, "shared::cta": 1, "local": 2}
+
+
+def _isspacep(decoder: Decoder, instruction: Instruction) -> Step:
+    """`isspacep.space p, a`: whether a generic address lies in the window of a space."""
+    words = instruction.modifiers
+    if len(words) != 1 or words[0] not in _WINDOW_OF or words[0] == "const":
+        raise decoder.error(f"unsupported '{instruction.mnemonic}'")
+    decoder.expect_operands(instruction, 2)
+    window = np.uint64(_WINDOW_OF[words[0]])
+    d = decoder.destination(instruction.operands[0], TYPES["pred"])
+    a = decoder.source(instruction.operands[1], TYPES["u64"])
+    return compute(unary(lambda address: address >> np.uint64(56) == window), d, [a])
+
+
 def _hint(decoder: Decoder, instruction: Instruction) -> Step:
     return nothing
 
@@ -280,6 +312,9 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("ld", _kind, _ld),
     Opcode("ldu", _kind, _ld),
     Opcode("st", _kind, _st),
+    Opcode("createpolicy", "other", _createpolicy),
+    Opcode("isspacep", "alu", _isspacep),
+    Opcode("applypriority", "other", _hint),
     Opcode("prefetch", "other", _hint),
     Opcode("prefetchu", "other", _hint),
     Opcode("membar", "fence", _hint),

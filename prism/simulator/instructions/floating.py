@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from prism.simulator.directed import directed
 from prism.simulator.instructions.integer import INTEGER
 from prism.simulator.instructions.table import (
     ROUNDINGS,
@@ -109,24 +110,26 @@ def floats(function: Callable[..., Array]) -> Callable[[Form], Raw]:
 
 
 def rounded(
-    nearest: Callable[..., Array], exact: Callable[..., tuple[Array, Array]]
+    nearest: Callable[..., Array], exact: Callable[..., tuple[Array, Array]], name: str = ""
 ) -> Callable[[Form], Raw]:
     """
     An operation with a rounding modifier; `exact` gives its result as a pair of float64.
 
-    Directed rounding is there for f32 only.
+    Directed rounding is there for f32 and f64; `name` is the operation of `directed` for f64.
     """
 
     def implement(form: Form) -> Raw:
         mode = form.one_of(*ROUNDINGS) or "rn"
         if mode == "rn":
             return floats(nearest)(form)
+        if form.type.name == "f64":
+            return floats(directed(name, mode))(form)
 
-        def directed(*values: Array) -> Array:
+        def narrow(*values: Array) -> Array:
             wide = [value.astype(np.float64) for value in values]
             return round_to(*exact(*wide), "f32", mode)
 
-        return floats(directed)(form)
+        return floats(narrow)(form)
 
     return implement
 
@@ -159,7 +162,7 @@ def _exact_sqrt(a: Array) -> tuple[Array, Array]:
 
 def _fma(form: Form) -> Raw:
     if form.type.name == "f64":
-        return floats(fma_f64)(form)
+        return rounded(fma_f64, _exact_fma, "fma")(form)
     if form.type.name == "f32":
         return rounded(fma_f32, _exact_fma)(form)
     return floats(fma_half)(form)
@@ -251,31 +254,31 @@ FLOAT: dict[str, tuple[Variant, ...]] = {
     "add": (
         Variant(("f32",), 2, rounded(np.add, two_sum), flags=(*ROUNDINGS, "ftz", "sat")),
         Variant(SMALL, 2, floats(np.add), flags=_FLOAT_ADD),
-        Variant(("f64",), 2, floats(np.add), flags=("rn",)),
+        Variant(("f64",), 2, rounded(np.add, two_sum, "add"), flags=ROUNDINGS),
     ),
     "sub": (
         Variant(("f32",), 2, rounded(np.subtract, _exact_sub), flags=(*ROUNDINGS, "ftz", "sat")),
         Variant(SMALL, 2, floats(np.subtract), flags=_FLOAT_ADD),
-        Variant(("f64",), 2, floats(np.subtract), flags=("rn",)),
+        Variant(("f64",), 2, rounded(np.subtract, _exact_sub, "sub"), flags=ROUNDINGS),
     ),
     "mul": (
         Variant(("f32",), 2, rounded(np.multiply, _exact_mul), flags=(*ROUNDINGS, "ftz", "sat")),
         Variant(SMALL, 2, floats(np.multiply), flags=_FLOAT_ADD),
-        Variant(("f64",), 2, floats(np.multiply), flags=("rn",)),
+        Variant(("f64",), 2, rounded(np.multiply, _exact_mul, "mul"), flags=ROUNDINGS),
     ),
     "fma": (
         Variant(("f32",), 3, _fma, flags=("ftz", "sat"), required=ROUNDINGS),
         Variant(SMALL, 3, _fma, flags=("ftz", "sat", "relu"), required=("rn",)),
-        Variant(("f64",), 3, _fma, required=("rn",)),
+        Variant(("f64",), 3, _fma, required=ROUNDINGS),
     ),
     "mad": (
         Variant(("f32",), 3, _fma, flags=("ftz", "sat"), required=ROUNDINGS),
-        Variant(("f64",), 3, _fma, required=("rn",)),
+        Variant(("f64",), 3, _fma, required=ROUNDINGS),
     ),
     "div": (
         Variant(("f32",), 2, rounded(np.divide, _exact_div), flags=("ftz",), required=ROUNDINGS),
         Variant(("f32",), 2, floats(_quotient), flags=("ftz",), required=("approx", "full")),
-        Variant(("f64",), 2, floats(np.divide), required=("rn",)),
+        Variant(("f64",), 2, rounded(np.divide, _exact_div, "div"), required=ROUNDINGS),
     ),
     "min": (
         Variant(("f32", *SMALL), 2, _float_min_max("min"), flags=("ftz", "NaN")),
@@ -288,6 +291,21 @@ FLOAT: dict[str, tuple[Variant, ...]] = {
     "abs": (Variant(("f32", "f64", *SMALL), 1, _absolute, flags=("ftz",)),),
     "neg": (Variant(("f32", "f64", *SMALL), 1, _negate, flags=("ftz",)),),
 }
+
+
+def _gross_reciprocal(form: Form) -> Raw:
+    """`rcp.approx.ftz.f64`: of the upper 32 bits of the operand, and with those only."""
+    upper = np.uint64(0xFFFFFFFF00000000)
+    tiny = 2.0**-1022
+
+    def gross(a: Array) -> Array:
+        value = (a & upper).view(np.float64)
+        value = np.where(np.abs(value) < tiny, np.copysign(0.0, value), value)
+        result = 1.0 / value
+        result = np.where(np.abs(result) < tiny, np.copysign(0.0, result), result)
+        return result.view(np.uint64) & upper
+
+    return gross
 
 
 def _shared(name: str, float_kind: str = "alu") -> Opcode:
@@ -311,14 +329,18 @@ def _special(name: str, function: Callable[[Array], Array], types: str = "f32") 
 
 
 def _root(
-    name: str, function: Callable[[Array], Array], exact: Callable[..., tuple[Array, Array]]
+    name: str,
+    function: Callable[[Array], Array],
+    exact: Callable[..., tuple[Array, Array]],
+    *others: Variant,
 ) -> Opcode:
     return regular(
         name,
         "sfu",
         Variant(("f32",), 1, approximate(function), flags=("ftz",), required=("approx",)),
         Variant(("f32",), 1, rounded(function, exact), flags=("ftz",), required=ROUNDINGS),
-        Variant(("f64",), 1, floats(function), required=("rn",)),
+        Variant(("f64",), 1, rounded(function, exact, name), required=ROUNDINGS),
+        *others,
     )
 
 
@@ -334,7 +356,12 @@ OPCODES: tuple[Opcode, ...] = (
     _shared("abs"),
     _shared("neg"),
     regular("copysign", "alu", Variant(("f32", "f64"), 2, _copysign)),
-    _root("rcp", _reciprocal, _exact_reciprocal),
+    _root(
+        "rcp",
+        _reciprocal,
+        _exact_reciprocal,
+        Variant(("f64",), 1, _gross_reciprocal, flags=("ftz",), required=("approx",)),
+    ),
     _root("sqrt", np.sqrt, _exact_sqrt),
     regular(
         "rsqrt",

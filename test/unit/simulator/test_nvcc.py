@@ -1,5 +1,6 @@
 """Kernels that nvcc compiled for these tests (sources beside the PTX in nvcc/), against numpy."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -164,3 +165,64 @@ def test_attention(heads, keys):
     np.testing.assert_allclose(total.numpy(), e.sum(2), rtol=1e-4)
     np.testing.assert_allclose(out.numpy(), e @ v.astype("f8"), atol=2e-3 * keys**0.5)
     assert report.copy_bytes_in_flight == 2 * 64 * 128 * 2 * 2
+
+
+FUNCTIONS = [
+    lambda a, b: math.sin(a),
+    lambda a, b: math.cos(a),
+    lambda a, b: math.exp(b),
+    lambda a, b: math.log(abs(a)),
+    lambda a, b: abs(a) ** b,
+    lambda a, b: math.erf(b),
+    math.fmod,
+    lambda a, b: math.copysign(abs(a) ** (1 / 3), a),
+    math.atan2,
+    math.hypot,
+    lambda a, b: math.tanh(b),
+    lambda a, b: a / b,
+    lambda a, b: float(round(a)),
+    lambda a, b: math.sqrt(abs(a)),
+    lambda a, b: math.lgamma(abs(b)),
+]
+
+
+@pytest.mark.parametrize(("kernel", "dtype", "ulps"), [("f32", "f4", 8), ("f64", "f8", 8)])
+def test_the_device_library(kernel, dtype, ulps):
+    """Correct to a few units in the last place, as CUDA promises, also of large arguments."""
+    n = 200
+    simulator, launched = load("functions", kernel)
+    x = (rng().standard_normal(n) * 10.0 ** rng().integers(-3, 7, n)).astype(dtype)
+    y = (rng().standard_normal(n) * 3).astype(dtype)
+    out = simulator.empty((16, n), dtype)
+    launched.launch(2, 128, [simulator.alloc(x), simulator.alloc(y), out, n])
+    found = out.numpy()
+    for row, function in enumerate(FUNCTIONS):
+        expected = np.array([function(float(a), float(b)) for a, b in zip(x, y, strict=True)])
+        unit = np.spacing(np.abs(expected).astype(dtype)).astype("f8")
+        # lgamma has zeros at 1 and 2, where only the absolute error is small.
+        slack = 1e-6 if row == 14 and dtype == "f4" else 1e-14 if row == 14 else 0
+        error = np.abs(found[row].astype("f8") - expected)
+        assert (error <= ulps * unit + slack).all(), row
+    assert (found[15] == np.nextafter(x, y)).all()
+
+
+def test_assertions_printing_and_packed_bytes():
+    simulator, kernel = load("functions", "checks")
+    x = rng().integers(0, 1 << 30, 64).astype("i4")
+    out = simulator.empty(64, "i4")
+    kernel.launch(1, 64, [simulator.alloc(x), out])
+
+    def expected(v):
+        low, high = ((v & 0xFFFF) ^ 0x8000) - 0x8000, ((v >> 16) ^ 0x8000) - 0x8000
+        dot = low * 2 + high * -1
+        parts = [(v >> s & 255, 0x10203 >> s & 255) for s in (0, 8, 16, 24)]
+        absolute = sum(abs(p - q) << (8 * k) for k, (p, q) in enumerate(parts))
+        places = [k for k in range(3, 32) if v >> k & 1]
+        return v + dot + 1 + absolute + (places[1] if len(places) > 1 else -1)
+
+    wrapped = np.array([expected(int(v)) for v in x]).astype("i8").astype("i4")
+    assert (out.numpy() == wrapped).all()
+    x[7] = -1
+    with pytest.raises(SimulatorError, match="trap") as caught:
+        kernel.launch(1, 64, [simulator.alloc(x), out])
+    assert caught.value.thread == (7, 0, 0)
