@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.func import FuncOp
 
@@ -113,6 +113,7 @@ def _rank(
     ranked: list[_Ranked] = []
     refusal: SpaceError | None = None
     some_agree = False
+    estimates: dict[str, list[tuple[float, Point]]] = {}
     _check_names(candidates, sizes, overrides)
     for candidate in candidates:
         try:
@@ -125,12 +126,12 @@ def _rank(
         # What the user fixed is refused by code generation, which says why, not left out here.
         space = Space(graph, None if overrides else target, overrides)
         some_agree = some_agree or space.count > 0
-        for point in space.points():
-            usage = estimate_usage(graph, point.tiles, point.warps, point.swap, point.stages)
-            estimate = cost(graph, point, usage, target)
-            if estimate is not None:
-                entry = _Ranked(estimate.seconds, len(ranked), candidate, graph, point)
-                ranked.append(entry)
+        # Graphs that differ in elementwise operators only have the same estimates.
+        signature = repr(replace(graph, name=""))
+        if signature not in estimates:
+            estimates[signature] = list(_estimates(space, target))
+        for seconds, point in estimates[signature]:
+            ranked.append(_Ranked(seconds, len(ranked), candidate, graph, point))
     if not some_agree and refusal is not None and not overrides:
         raise refusal
     if overrides and not some_agree:
@@ -138,6 +139,16 @@ def _rank(
         raise SpaceError(f"no tiling of the proven graphs has {text}")
     ranked.sort(key=lambda entry: (entry.seconds, entry.order))
     return ranked
+
+
+def _estimates(space: Space, target: Target) -> Iterator[tuple[float, Point]]:
+    """The seconds of every point that fits, with a usage estimated from the graph."""
+    graph = space.graph
+    for point in space.points():
+        usage = estimate_usage(graph, point.tiles, point.warps, point.swap, point.stages)
+        estimate = cost(graph, point, usage, target)
+        if estimate is not None:
+            yield estimate.seconds, point
 
 
 def _check_names(

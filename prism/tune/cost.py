@@ -22,8 +22,6 @@ from prism.tune.graph import Graph, Operand
 from prism.tune.space import Point
 from prism.tune.target import Target
 from prism.tune.usage import (
-    MMA_DEPTH,
-    MMA_TILE,
     Usage,
     blocks_per_sm,
     input_bytes,
@@ -63,6 +61,12 @@ ISSUE_PER_CLOCK = 2.4
 
 ISSUE_WARPS = 16
 """Warps that an SM needs to issue at that rate; fewer wait for their own results."""
+
+MMA_FLOPS = 2 * 16 * 8 * 16
+"""Of one mma.m16n8k16 (PTX ISA)."""
+
+MATRIX_BYTES = 128
+"""Of an 8x8 matrix of f16, that ldmatrix reads in one pass."""
 
 BARRIER_CYCLES = 30
 """Of a block's barrier when all warps arrive together."""
@@ -236,8 +240,8 @@ def instruction_features(graph: Graph, point: Point) -> dict[str, float]:
     stored = sum(math.prod(tile_extents(o, point.tiles)) for o in graph.outputs)
     return {
         "vector": work.copied_bytes / 16 / 32,
-        "mma": work.flops / (2 * 16 * 8 * 16),
-        "matrix": work.matrix_bytes / 128 / 4,
+        "mma": work.flops / MMA_FLOPS,
+        "matrix": work.matrix_bytes / MATRIX_BYTES,
         "summed": summed / 32,
         "stored": stored / 32,
         "step": float(point.warps),
@@ -255,19 +259,15 @@ class _Work:
 
 
 def _work(graph: Graph, point: Point) -> _Work:
-    flops = matrix_bytes = 0
+    mmas = matrices = 0
     for product in graph.products:
-        m, n, k = padded(product, point.tiles, point.swap)
-        rows, columns = MMA_TILE[point.swap]
-        high, wide, deep = m // rows, n // columns, k // MMA_DEPTH
-        flops += 2 * m * n * k
-        along, across, _ = warp_split(m, n, k, point.warps, point.swap)
-        long, short = (wide, high) if point.swap else (high, wide)
-        # Warps that share a side load its operands each.
-        matrix_bytes += deep * 512 * long * across + deep * 256 * short * along
+        shape = padded(product, point.tiles, point.swap)
+        split = warp_split(*shape, point.warps, point.swap)
+        mmas += split.mmas
+        matrices += split.matrices
     once, looped = input_bytes(graph, point.tiles)
     steps = math.prod(point.counts[axis] for axis in graph.loops)
-    return _Work(flops, matrix_bytes, looped + once / steps)
+    return _Work(MMA_FLOPS * mmas, MATRIX_BYTES * matrices, looped + once / steps)
 
 
 def _fetched_bytes(graph: Graph, operand: Operand, point: Point, waves: int, target: Target) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -88,12 +89,12 @@ class Graph:
     products: tuple[Product, ...]
     sums: tuple[Tile, ...] = ()
 
-    @property
+    @cached_property
     def grid(self) -> tuple[str, ...]:
         """The names of the grid axes."""
         return tuple(axis.name for axis in self.axes if axis.is_grid)
 
-    @property
+    @cached_property
     def loops(self) -> tuple[str, ...]:
         """The names of the loop axes."""
         return tuple(axis.name for axis in self.axes if not axis.is_grid)

@@ -34,14 +34,16 @@ WARPS = (1, 2, 4, 8)
 SWAPS = (0, 1)
 """1 puts the columns of a product on mma's side of 16 and its rows on the side of 8."""
 
-STAGES = (1,)
-"""Tiles of a loop that are in shared memory at a time: 1 loads a step when it is due."""
+STAGES = (1, 2, 3, 4)
+"""Tiles of a loop step that shared memory holds: 1 loads a step when it is due, n keep n - 1 on
+their way by cp.async."""
 
 
 @dataclass(frozen=True)
 class Point:
     """
-    One choice of all parameters: `tiles` and `counts` per axis, warps a block, operand order.
+    One choice of all parameters: `tiles` and `counts` per axis, warps a block, operand order,
+    pipeline stages of the loop.
 
     counts[A] = ceil(extent / tiles[A]), where the extent is the axis's size, or the tile of the
     grid axis that cuts the dim first.
@@ -143,6 +145,25 @@ class Space:
                     found.setdefault(name, set()).add(value)
         return {name: tuple(sorted(values)) for name, values in found.items()}
 
+    def values(self, name: str) -> tuple[int, ...]:
+        """The values of one parameter that occur in some point."""
+        return self._dimensions[name]
+
+    def find(self, tiles: tuple[int, ...], setting: tuple[int, int, int]) -> Point | None:
+        """The point with these tiles, in the order of the axes, and warps, swap and stages."""
+        tiling = self._by_tiles.get(tiles)
+        if tiling is None or setting not in tiling.settings:
+            return None
+        return Point(tiling.tiles, tiling.counts, *setting)
+
+    @cached_property
+    def _dimensions(self) -> dict[str, tuple[int, ...]]:
+        return self.dimensions()
+
+    @cached_property
+    def _by_tiles(self) -> dict[tuple[int, ...], Tiling]:
+        return {tuple(tiling.tiles.values()): tiling for tiling in self.tilings}
+
     @cached_property
     def _ends(self) -> list[int]:
         """The number of points up to and with each tiling."""
@@ -162,7 +183,8 @@ class Space:
     ) -> Iterator[Tiling]:
         """Grid axes come before the loop axes that divide their tiles."""
         if not axes:
-            yield Tiling(tiles, counts, tuple(self._settings(tiles)))
+            steps = math.prod(counts[axis] for axis in self.graph.loops)
+            yield Tiling(tiles, counts, tuple(self._settings(tiles, steps)))
             return
         axis, *rest = axes
         extent = axis.size if axis.outer is None else tiles[axis.outer]
@@ -184,10 +206,10 @@ class Space:
             if not options:
                 return False
             least[axis.name] = options[0]
-        return next(iter(self._settings(least)), None) is not None
+        return next(iter(self._settings(least, 1)), None) is not None
 
-    def _settings(self, tiles: Mapping[str, int]) -> Iterator[tuple[int, int, int]]:
-        """Warps, swap and stages with which the tiles fit the target."""
+    def _settings(self, tiles: Mapping[str, int], steps: int) -> Iterator[tuple[int, int, int]]:
+        """Warps, swap and stages with which the tiles fit the target; no more stages than steps."""
         if self._target is None:
             yield from itertools.product(self._warps, self._swaps, self._stages)
             return
@@ -201,6 +223,8 @@ class Space:
             if held[swap] > MAX_ACCUMULATORS * threads:
                 continue
             for stages in self._stages:
+                if stages > max(steps, self._stages[0]):
+                    break
                 if once + stages * looped > memory:
                     break
                 yield warps, swap, stages

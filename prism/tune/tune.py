@@ -12,7 +12,7 @@ from prism.errors import JobFailedError, PrismError
 from prism.tune.bindings import parse_bindings, parse_sizes
 from prism.tune.choose import Choice, choose
 from prism.tune.graph import graph_def
-from prism.tune.target import Target, load_target
+from prism.tune.target import load_target
 from prism.verify.api import Pair, is_proven, match
 
 
@@ -41,7 +41,7 @@ def tune_module(
         sizes = parse_sizes(shape, workload)
         proven = _proven(workload, candidates, graph)
         choice = choose(proven, sizes, chosen_target, fixed)
-        _bind(choice, sizes, chosen_target)
+        bind(choice.candidate, sizes, chosen_target.name, choice.parameters)
         for candidate in candidates:
             if candidate is not choice.candidate:
                 candidate.detach()
@@ -75,10 +75,13 @@ def _proven(workload: FuncOp, candidates: list[FuncOp], graph: str) -> list[Func
     return proven
 
 
-def _bind(choice: Choice, sizes: Mapping[str, int], target: Target) -> None:
-    choice.candidate.attributes[SIZES] = _integers(sizes)
-    choice.candidate.attributes[TARGET] = StringAttr(target.name)
-    graph_def(choice.candidate).params = _integers(choice.parameters)
+def bind(
+    candidate: FuncOp, sizes: Mapping[str, int], target: str, parameters: Mapping[str, int]
+) -> None:
+    """Set on a candidate what lowering reads: sizes, target and parameters."""
+    candidate.attributes[SIZES] = _integers(sizes)
+    candidate.attributes[TARGET] = StringAttr(target)
+    graph_def(candidate).params = _integers(parameters)
 
 
 def _integers(values: Mapping[str, int]) -> DictionaryAttr:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from prism.tune.graph import Graph, Operand, Product, Tile
 from prism.tune.target import Target
@@ -75,25 +77,66 @@ def padded(product: Product, tiles: Mapping[str, int], swap: int) -> tuple[int, 
     return _round_up(m, rows), _round_up(n, columns), _round_up(k, MMA_DEPTH)
 
 
-def warp_split(m: int, n: int, k: int, warps: int, swap: int) -> tuple[int, int, int]:
+@dataclass(frozen=True)
+class WarpSplit:
     """
-    How warps share a padded product: along mma's long side first, then across, then deep in k.
+    How warps share a product: so many along mma's long side, across its short side and deep in k;
+    each holds `held` mma tiles along both sides, and takes `steps` steps of k.
+    """
+
+    along: int
+    across: int
+    deep: int
+    held: tuple[int, int]
+    steps: int
+
+    @property
+    def mmas(self) -> int:
+        """Matrix instructions of all warps."""
+        return self.along * self.across * self.deep * self.held[0] * self.held[1] * self.steps
+
+    @property
+    def matrices(self) -> int:
+        """8x8 matrices that all warps load: an mma takes 4 of its long side and 2 of its short."""
+        loaded = 4 * self.held[0] + 2 * self.held[1]
+        return self.along * self.across * self.deep * self.steps * loaded
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Shared memory in which the sums of k warps meet."""
+        if self.deep == 1:
+            return 0
+        return 512 * self.held[0] * self.held[1] * self.along * self.across * self.deep
+
+
+@lru_cache(maxsize=65536)
+def warp_split(m: int, n: int, k: int, warps: int, swap: int) -> WarpSplit:
+    """
+    The split of a padded product by code generation's rule (`GraphPoint.mma_layout`).
+
+    Fewest steps of a warp, then fewest k warps, then least padding, then fewest operands loaded.
     """
     rows, columns = MMA_TILE[swap]
     long, short = (n // columns, m // rows) if swap else (m // rows, n // columns)
-    along = _power_of_two(min(warps, long))
-    across = _power_of_two(min(warps // along, short))
-    deep = _power_of_two(min(warps // (along * across), k // MMA_DEPTH))
-    return along, across, deep
-
-
-def _power_of_two(value: int) -> int:
-    """The largest power of two up to a positive value."""
-    return 1 << (value.bit_length() - 1)
+    steps = k // MMA_DEPTH
+    best: tuple[tuple[int, ...], WarpSplit] | None = None
+    for deep, across in itertools.product(range(1, warps + 1), repeat=2):
+        if warps % (deep * across):
+            continue
+        along = warps // (deep * across)
+        held = math.ceil(long / along), math.ceil(short / across)
+        taken = math.ceil(steps / deep)
+        padding = held[0] * along - long + held[1] * across - short
+        rank = (held[0] * held[1] * taken, deep, padding, 2 * held[0] + held[1])
+        if best is None or rank < best[0]:
+            best = rank, WarpSplit(along, across, deep, held, taken)
+    if best is None:
+        raise ValueError("a product needs a warp")
+    return best[1]
 
 
 def accumulators(graph: Graph, tiles: Mapping[str, int], swap: int) -> int:
-    """f32 accumulators of a block for all products."""
+    """The fewest f32 accumulators of a block for all products; splits along k take more."""
     return sum(math.prod(padded(product, tiles, swap)[:2]) for product in graph.products)
 
 
@@ -106,12 +149,12 @@ def estimate_usage(
     Where warps share a product along k their sums meet in shared memory.
     """
     once, looped = input_bytes(graph, tiles)
+    registers = OTHER_REGISTERS
     for product in graph.products:
-        m, n, k = padded(product, tiles, swap)
-        *_, deep = warp_split(m, n, k, warps, swap)
-        once += 4 * m * n * deep if deep > 1 else 0
+        split = warp_split(*padded(product, tiles, swap), warps, swap)
+        once += split.scratch_bytes
+        registers += 4 * split.held[0] * split.held[1]
     threads = 32 * warps
-    registers = OTHER_REGISTERS + math.ceil(accumulators(graph, tiles, swap) / threads)
     return Usage(once + stages * looped, threads, min(255, registers))
 
 
