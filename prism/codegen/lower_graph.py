@@ -225,8 +225,12 @@ class _GraphLowering:
             self._finish_accum(accum, value)
 
     def _lower_input(self, op: InputOp) -> None:
-        if op.result in self._tiles:
-            return
+        if op.result not in self._tiles:
+            self._copy_input(op)
+        if op.result in self._operands.sizes and op.result not in self._operand_tiles:
+            self._make_operand(op.result)
+
+    def _copy_input(self, op: InputOp) -> None:
         tile = self._input_tile(op)
         asynchronous = self._point.stages > 1 and self._stages[op.result] is Stage.BEFORE
         copy = CopyOp(
@@ -236,15 +240,29 @@ class _GraphLowering:
 
     def _input_tile(self, op: InputOp, stages: int = 1) -> SSAValue:
         """The shared tile of an input, with stages if a pipeline fills it."""
-        sizes = self._operands.sizes.get(op.result, self._sizes(op.result))
+        sizes = self._sizes(op.result)
+        operand = self._operands.sizes.get(op.result)
+        # a dim of size 1 is broadcast elsewhere, which the padding of an operand would hide
+        if operand is not None and (1 not in sizes or self._only_multiplied(op.result)):
+            sizes = operand
+        else:
+            operand = None
         element = as_tensor(self._tensors[op.tensor].type).element_type
         tile = self._alloc(sizes, f16 if element == f16 else f32, op.result, stages)
         self._tiles[op.result] = tile
         if op.result in self._operands.sizes:
             if element != f16:
                 raise CannotLower(f"operand of a product: expected f16, found {element}", op)
-            self._operand_tiles[op.result] = tile
+            if operand is not None:
+                self._operand_tiles[op.result] = tile
         return tile
+
+    def _only_multiplied(self, value: SSAValue) -> bool:
+        """Whether a value has no other uses than in products."""
+        users = (use.operation for use in value.uses)
+        return all(
+            isinstance(user, TileOperatorOp) and user.operator.kind is Kind.MATMUL for user in users
+        )
 
     def _lower_operator(self, op: TileOperatorOp) -> None:
         if op.result not in self._folded:
@@ -442,7 +460,9 @@ class _GraphLowering:
         sources: list[SSAValue] = []
         tiles: list[SSAValue] = []
         for leaf in expression.leaves:
-            if self._fragment_type(leaf) == type:
+            # a fragment of one row may be padded to the result's type, yet be broadcast
+            same = self._matrix(leaf) == self._matrix(value)
+            if same and self._fragment_type(leaf) == type:
                 sources.append(self._fragments[leaf])
             else:
                 tiles.append(self._tile_of(leaf))

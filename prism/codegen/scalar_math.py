@@ -59,6 +59,53 @@ def _gelu_tanh(build: ScalarBuilder, x: SSAValue) -> SSAValue:
     return build.op(arith.MulfOp(x, _sigmoid(build, build.op(arith.MulfOp(x, factor)))))
 
 
+def _normal_tail(build: ScalarBuilder, x: SSAValue) -> SSAValue:
+    """
+    1 - Phi(x) for x >= 0: half of erfc(x / sqrt 2), by formula 7.1.26 of Abramowitz and Stegun,
+    whose error is below 1.5e-7.
+    """
+    half = build.op(arith.MulfOp(x, build.constant(math.sqrt(0.5))))
+    scaled = build.op(arith.MulfOp(half, build.constant(0.3275911)))
+    t = build.op(
+        arith.DivfOp(build.constant(1.0), build.op(arith.AddfOp(build.constant(1.0), scaled)))
+    )
+    total = build.constant(1.061405429)
+    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        total = build.op(arith.MulfOp(total, t))
+        total = build.op(arith.AddfOp(total, build.constant(coefficient)))
+    total = build.op(arith.MulfOp(build.op(arith.MulfOp(total, t)), build.constant(0.5)))
+    square = build.op(arith.NegfOp(build.op(arith.MulfOp(half, half))))
+    return build.op(arith.MulfOp(total, build.op(math_dialect.ExpOp(square))))
+
+
+def _gelu(build: ScalarBuilder, x: SSAValue) -> SSAValue:
+    """
+    x Phi(x) = max(x, 0) - |x| (1 - Phi(|x|)).
+
+    Beyond 40 the product is 0: |x| is kept below, so that infinity times 0 is no NaN.
+    """
+    size = build.op(arith.MaximumfOp(x, build.op(arith.NegfOp(x))))
+    size = build.op(arith.MinimumfOp(size, build.constant(40.0)))
+    lost = build.op(arith.MulfOp(size, _normal_tail(build, size)))
+    return build.op(arith.SubfOp(build.op(arith.MaximumfOp(x, build.constant(0.0))), lost))
+
+
+LARGEST_POWER = 8
+"""Integer powers up to this are products, which hold for negative bases too."""
+
+
+def _pow(build: ScalarBuilder, x: SSAValue, exponent: float) -> SSAValue:
+    """x to a constant: products for small integers, else exp(c log x)."""
+    if not exponent.is_integer() or abs(exponent) > LARGEST_POWER:
+        scaled = build.op(arith.MulfOp(build.op(math_dialect.LogOp(x)), build.constant(exponent)))
+        return build.op(math_dialect.ExpOp(scaled))
+    one = build.constant(1.0)
+    result = one
+    for index in range(abs(int(exponent))):
+        result = x if index == 0 else build.op(arith.MulfOp(result, x))
+    return result if exponent >= 0 else build.op(arith.DivfOp(one, result))
+
+
 OPERATOR_RULES: Mapping[str, Rule] = {
     "neg": lambda b, x, _: b.op(arith.NegfOp(x[0])),
     "exp": lambda b, x, _: b.op(math_dialect.ExpOp(x[0])),
@@ -72,6 +119,8 @@ OPERATOR_RULES: Mapping[str, Rule] = {
     "silu": lambda b, x, _: b.op(arith.MulfOp(x[0], _sigmoid(b, x[0]))),
     "relu": lambda b, x, _: b.op(arith.MaximumfOp(x[0], b.constant(0.0))),
     "tanh": lambda b, x, _: _tanh(b, x[0]),
+    "gelu": lambda b, x, _: _gelu(b, x[0]),
+    "pow": lambda b, x, c: _pow(b, x[0], c),
     "add": lambda b, x, _: b.op(arith.AddfOp(x[0], x[1])),
     "sub": lambda b, x, _: b.op(arith.SubfOp(x[0], x[1])),
     "mul": lambda b, x, _: b.op(arith.MulfOp(x[0], x[1])),
@@ -103,6 +152,7 @@ PTX_RULES: Mapping[type[Operation], Callable[[Emitter, Sequence[SSAValue]], SSAV
     arith.MulfOp: lambda e, x: e.op("mul.f32", x[0], x[1]),
     arith.DivfOp: lambda e, x: e.op("div.full.f32", x[0], x[1]),
     arith.NegfOp: lambda e, x: e.op("neg.f32", x[0]),
+    arith.MinimumfOp: lambda e, x: e.op("min.NaN.f32", x[0], x[1]),
     arith.MaximumfOp: lambda e, x: e.op("max.NaN.f32", x[0], x[1]),
     math_dialect.ExpOp: lambda e, x: _exp(e, x[0]),
     math_dialect.LogOp: lambda e, x: _log(e, x[0]),

@@ -86,6 +86,7 @@ _TABLE = (
     _same("div.full.f32", f32, 2),
     _same("neg.f32", f32, 1),
     _same("max.NaN.f32", f32, 2),
+    _same("min.NaN.f32", f32, 2),
     _same("rcp.approx.f32", f32, 1),
     _same("sqrt.approx.f32", f32, 1),
     _same("rsqrt.approx.f32", f32, 1),

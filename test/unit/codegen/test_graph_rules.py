@@ -1,5 +1,7 @@
 """One hand-written graph per lowering rule, run in the simulator against float64."""
 
+import math
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +27,8 @@ UNARY = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "relu": lambda x: np.maximum(x, 0),
     "tanh": np.tanh,
+    "gelu": lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+    "gelu_tanh": lambda x: x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     # of positive numbers
     "log": lambda x: np.log(np.abs(x) + 1),
     "sqrt": lambda x: np.sqrt(np.abs(x) + 1),
@@ -52,7 +56,7 @@ def test_unary(lab, rng, name):
     lab.run(graph, {"n": 5, "d": 12}, {"warps": 1}, [x], UNARY[name](x64), 1e-3)
 
 
-@pytest.mark.parametrize("name", ["sigmoid", "silu", "tanh", "relu", "exp"])
+@pytest.mark.parametrize("name", ["sigmoid", "silu", "tanh", "relu", "exp", "gelu", "gelu_tanh"])
 def test_unary_limits(lab, name):
     """No NaN where exp overflows: the functions reach their limits."""
     x = np.array([[-6e4, -100, -20, 0, 8, 10.5]], np.float16)
@@ -63,6 +67,37 @@ def test_unary_limits(lab, name):
     with np.errstate(over="ignore"):
         expected = UNARY[name](x.astype(np.float64))
     np.testing.assert_allclose(found.astype(np.float64), expected, rtol=2e-3, atol=1e-6)
+
+
+SCALAR = {
+    ("pow", 3): lambda x: x**3,
+    ("pow", -2): lambda x: x**-2.0,
+    ("at_least", 1): lambda x: np.maximum(x, 1),
+    ("at_most", 1): lambda x: np.minimum(x, 1),
+}
+
+
+@pytest.mark.parametrize(("name", "constant"), SCALAR)
+def test_scalar(lab, name, constant):
+    x = np.array([[-3, -1, -0.5, 0.5, 1, 2.5]], np.float16)
+    t = lab.tensor("n", "d")
+
+    def body(b):
+        return b.output(b.op(name, b.input(0, {}, {}), constant=constant), {})
+
+    expected = SCALAR[name, constant](x.astype(np.float64))
+    lab.run(lab.graph([t], t, body), {"n": 1, "d": 6}, {"warps": 1}, [x], expected, 1e-3)
+
+
+def test_fractional_power(lab):
+    x = np.array([[0.25, 1, 4, 100]], np.float16)
+    t = lab.tensor("n", "d")
+
+    def body(b):
+        return b.output(b.op("pow", b.input(0, {}, {}), constant=Fraction(3, 2)), {})
+
+    expected = x.astype(np.float64) ** 1.5
+    lab.run(lab.graph([t], t, body), {"n": 1, "d": 4}, {"warps": 1}, [x], expected, 1e-3)
 
 
 BINARY = {
@@ -254,6 +289,40 @@ def test_input_that_is_the_output(lab, rng):
     kernel = lab.emit(graph, {"n": 7, "d": 29}, {"warps": 2, "grid.x": 4, "tile.x": 8})
     (found,) = lab.simulate(kernel, [x], [np.full_like(x, np.nan)])
     np.testing.assert_array_equal(found, x)
+
+
+@pytest.mark.parametrize("swap", [0, 1])
+def test_product_of_one_row_is_broadcast(lab, rng, swap):
+    """A bias row's product is padded to as many rows as the other product has: it is broadcast."""
+    x, bias, w = half(rng, 7, 16), half(rng, 1, 16), half(rng, 16, 24)
+
+    def body(b):
+        weight = b.input(2, {}, {})
+        left = b.op("matmul", b.input(0, {}, {}), weight)
+        return b.output(b.op("add", left, b.op("matmul", b.input(1, {}, {}), weight)), {})
+
+    tensors = [lab.tensor("n", "k"), lab.tensor(1, "k"), lab.tensor("k", "m")]
+    graph = lab.graph(tensors, lab.tensor("n", "m"), body)
+    x64, bias64, w64 = wide(x, bias, w)
+    sizes, params = {"n": 7, "k": 16, "m": 24}, {"warps": 1, "swap": swap}
+    lab.run(graph, sizes, params, [x, bias, w], x64 @ w64 + bias64 @ w64)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_operand_of_one_row_is_broadcast(lab, rng, stages):
+    """A row that is an operand, padded to 8 rows, and added to many rows as well."""
+    x, row, w = half(rng, 7, 32), half(rng, 1, 32), half(rng, 32, 24)
+
+    def body(b):
+        tile, weight = b.input(1, {}, {"i": 1}), b.input(2, {}, {"i": 0})
+        left = b.op("matmul", b.op("add", b.input(0, {}, {"i": 1}), tile), weight)
+        return b.output(b.op("add", b.accum(left), b.accum(b.op("matmul", tile, weight))), {})
+
+    tensors = [lab.tensor("n", "k"), lab.tensor(1, "k"), lab.tensor("k", "m")]
+    graph = lab.graph(tensors, lab.tensor("n", "m"), body, (), ("i",))
+    x64, row64, w64 = wide(x, row, w)
+    params = {"loop.i": 2, "tile.i": 16, "warps": 1, "swap": 1, "stages": stages}
+    lab.run(graph, {"n": 7, "k": 32, "m": 24}, params, [x, row, w], (x64 + 2 * row64) @ w64)
 
 
 def test_product_used_twice_in_the_loop(lab, rng):
