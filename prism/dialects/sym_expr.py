@@ -61,6 +61,7 @@ class SymExpr:
         return _expression({(): Fraction(value)})
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def symbol(name: str) -> SymExpr:
         """
         The parameter `name`: an identifier, with `^` and an identifier after it for a Boolean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import ClassVar, NamedTuple, cast
 
 from xdsl.dialects.builtin import f32
@@ -95,7 +96,10 @@ class _Derived(NamedTuple):
     layouts: dict[str, int]
 
     @staticmethod
-    def of(dims: tuple[SymExpr, ...], owed: Mapping[str, str]) -> _Derived:
+    @lru_cache(maxsize=4096)
+    def of(dims: tuple[SymExpr, ...], pairs: tuple[tuple[str, str], ...]) -> _Derived:
+        """For the candidates of a workload have few types between them."""
+        owed = dict(pairs)
         cut = {name: d for d, dim in enumerate(dims) for name in dim.symbols()}
         layouts = {axis: OWED_WHOLE[kind] for axis, kind in owed.items() if kind in OWED_WHOLE}
         for axis in (*GRID_AXES, *LOOP_AXES):
@@ -155,7 +159,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         """Computed once: verifiers ask several times for the same type of an op's results."""
         memo = cast("dict[str, object]", self.__dict__)
         if "_memo" not in memo:
-            memo["_memo"] = _Derived.of(self.dims, self.owed_kinds)
+            memo["_memo"] = _Derived.of(self.dims, self.owed.data)
         return cast("_Derived", memo["_memo"])
 
     @property
