@@ -24,6 +24,7 @@ class VerifyPass(ModulePass):
     `max_nodes` and `max_seconds` bound the proof of each workload; `reasons` notes on each
     candidate that is not proven what is missing, as `kernel.reason`. `certificates` attaches to
     each that is equal its proof, as `kernel.certificate`, which the checker has accepted.
+    `second_opinion` executes what is proven equal at small sizes: a disagreement is an error.
     """
 
     name = "prism-verify"
@@ -32,12 +33,15 @@ class VerifyPass(ModulePass):
     max_seconds: float = _DEFAULT.seconds
     reasons: bool = False
     certificates: bool = True
+    second_opinion: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         limits = Limits(nodes=self.max_nodes, seconds=self.max_seconds)
         pairs = match(op, op)
         for pair, verdict in zip(
-            pairs, verify_pairs(pairs, limits, certify=self.certificates), strict=True
+            pairs,
+            verify_pairs(pairs, limits, certify=self.certificates, opinion=self.second_opinion),
+            strict=True,
         ):
             attach(pair, verdict)
             if self.reasons and verdict.reason:

@@ -29,11 +29,17 @@ def verify_candidates(
     limits: Limits | None = None,
     *,
     certify: bool = False,
+    opinion: bool = True,
 ) -> list[Verdict]:
-    """The verdicts on the graphs for one workload, in one proof, with certificates on request."""
+    """
+    The verdicts on the graphs for one workload, in one proof, with certificates on request.
+
+    Raises DisagreementError (of `prism/verify/second_opinion.py`) unless `opinion` is False, if a
+    proven graph computes something else when it is executed: a bug, not a verdict.
+    """
     from prism.verify.prove import prove
 
-    return prove(workload_func, candidate_funcs, limits, certify=certify)
+    return prove(workload_func, candidate_funcs, limits, certify=certify, opinion=opinion)
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,11 @@ def _workload_of(candidate: func.FuncOp, workloads: dict[str, func.FuncOp]) -> f
 
 
 def verify_pairs(
-    pairs: Sequence[Pair], limits: Limits | None = None, *, certify: bool = False
+    pairs: Sequence[Pair],
+    limits: Limits | None = None,
+    *,
+    certify: bool = False,
+    opinion: bool = True,
 ) -> list[Verdict]:
     """The verdict on each pair, in order; the graphs of one workload share one proof."""
     by_workload: dict[func.FuncOp, list[int]] = {}
@@ -99,7 +109,7 @@ def verify_pairs(
     verdicts: dict[int, Verdict] = {}
     for workload, indices in by_workload.items():
         candidates = [pairs[index].candidate for index in indices]
-        found = verify_candidates(workload, candidates, limits, certify=certify)
+        found = verify_candidates(workload, candidates, limits, certify=certify, opinion=opinion)
         verdicts.update(zip(indices, found, strict=True))
     return [verdicts[index] for index in range(len(pairs))]
 

@@ -6,7 +6,7 @@ It knows nothing of axioms or the e-graph, so it is a judge of both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -100,11 +100,11 @@ class Model:
                 return each(constant.__add__, self.value(a, index))
             case "matmul", (int() as a, int() as b):
                 left, right = self.value(a, index), self.value(b, index)
-                return _sum(left[..., :, :, None] * right[..., None, :, :], -2)
+                return total(left[..., :, :, None] * right[..., None, :, :], -2)
             case "sum", (int() as dim, int() as a):
-                return np.expand_dims(_sum(self.value(a, index), -dim), -dim)
+                return np.expand_dims(total(self.value(a, index), -dim), -dim)
             case "max", (int() as dim, int() as a):
-                return np.expand_dims(_max(self.value(a, index), -dim), -dim)
+                return np.expand_dims(largest(self.value(a, index), -dim), -dim)
             case "part", (int() as a, int() as dim, str() as axis):
                 array = self.value(a, index)
                 start, end = chunk(array.shape[-dim], self.counts[axis], index[axis])
@@ -112,9 +112,9 @@ class Model:
             case "comb", (int() as a, int() as dim, str() as axis):
                 return np.concatenate(self._family(a, axis, index), axis=-dim)
             case "red", (int() as a, str() as axis):
-                return _sum(np.stack(self._family(a, axis, index)), 0)
+                return total(np.stack(self._family(a, axis, index)), 0)
             case "redmax", (int() as a, str() as axis):
-                return _max(np.stack(self._family(a, axis, index)), 0)
+                return largest(np.stack(self._family(a, axis, index)), 0)
             case "rescaled", (int() as a, int() as b, str() as axis):
                 return self._rescaled(a, b, axis, index)
             case _:
@@ -124,13 +124,7 @@ class Model:
         return [self.value(term, {**index, axis: k}) for k in range(self.counts[axis])]
 
     def _rescaled(self, a: int, b: int, axis: str, index: Index) -> ExactArray:
-        maxima = self._family(b, axis, index)
-        whole = _max(np.stack(maxima), 0)
-        summands = [
-            each(_rescale, tile, maximum, whole)
-            for tile, maximum in zip(self._family(a, axis, index), maxima, strict=True)
-        ]
-        return _sum(np.stack(summands), 0)
+        return rescaled_sum(self._family(a, axis, index), self._family(b, axis, index))
 
     def _constant(self, number: Fraction, sizes: Fraction) -> Exact:
         """Reads the product of sizes off its prime factors."""
@@ -146,11 +140,20 @@ class Model:
         return exact(value)
 
 
+def rescaled_sum(tiles: Sequence[ExactArray], maxima: Sequence[ExactArray]) -> ExactArray:
+    """The sum of tiles, each times exp of its maximum less the largest of these."""
+    whole = largest(np.stack(maxima), 0)
+    summands = [
+        each(_rescale, tile, maximum, whole) for tile, maximum in zip(tiles, maxima, strict=True)
+    ]
+    return total(np.stack(summands), 0)
+
+
 def _rescale(value: Exact, maximum: Exact, whole: Exact) -> Exact:
     return ZERO if maximum.empty and not whole.empty else value * (maximum - whole).exp()
 
 
-def _max(array: ExactArray, axis: int) -> ExactArray:
+def largest(array: ExactArray, axis: int) -> ExactArray:
     """The largest along an axis."""
     moved = np.moveaxis(array, axis, 0)
     largest = np.full(moved.shape[1:], NOTHING, dtype=object)
@@ -159,7 +162,7 @@ def _max(array: ExactArray, axis: int) -> ExactArray:
     return largest
 
 
-def _sum(array: ExactArray, axis: int) -> ExactArray:
+def total(array: ExactArray, axis: int) -> ExactArray:
     """The sums along an axis; zero where there is nothing to sum."""
     if array.shape[axis] == 0:
         return np.full(np.delete(array.shape, axis), ZERO, dtype=object)

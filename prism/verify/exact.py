@@ -121,6 +121,10 @@ class Exact:
         (a, b), (c, d) = _enclosure(self), _enclosure(other)
         return Exact((a if _mp.mpf_ge(a, c) else c, b if _mp.mpf_ge(b, d) else d))
 
+    def minimum(self, other: Exact) -> Exact:
+        """The smaller of two."""
+        return -(-self).maximum(-other)
+
     def exp(self) -> Exact:
         """e to this power. Raises UndecidedError if too large."""
         if self.value is None or self.value == 0:

@@ -42,10 +42,14 @@ def prove(
     limits: Limits | None = None,
     *,
     certify: bool = False,
+    opinion: bool = True,
 ) -> list[Verdict]:
     """
     The verdict on each candidate, in order; the same from run to run unless time runs out. With
-    `certify` every equal one has a certificate, which the checker has accepted.
+    `certify` every equal one has a certificate, which the checker has accepted; with `opinion` it
+    is executed exactly as well (one graph of those with the same terms).
+
+    Raises DisagreementError if the execution shows a proven graph to be wrong.
 
     Functions must have passed their verifiers, or may be any IR of known ops.
     """
@@ -67,6 +71,13 @@ def prove(
     printer = TermPrinter(names, table.symbols, table.rank)
     proof = _Proof(workload, table, goal, printer, limits, start, certify)
     decided = proof.decide(list(graphs.values()))
+    if opinion:
+        from prism.verify.second_opinion import SecondOpinion  # imports numpy
+
+        second = SecondOpinion(workload)
+        for outputs, graph in graphs.items():
+            if decided[outputs].verdict.kind == "equal":
+                second.confirm(graph.function)
     verdicts = [e if isinstance(e, Verdict) else decided[e.outputs].verdict for e in encoded]
     if certify:
         for index, (candidate, outcome) in enumerate(zip(candidates, encoded, strict=True)):

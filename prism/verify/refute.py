@@ -69,7 +69,7 @@ def _attempts(
     workload: func.FuncOp, candidate: func.FuncOp
 ) -> Iterator[tuple[Mapping[str, int], Mapping[str, int], Sequence[Array]]]:
     """Sizes, axis sizes and inputs: positive ones first, which no root or log makes undefined."""
-    names = sorted(_size_names(workload) | _size_names(candidate))
+    names = sorted({*size_names(workload), *size_names(candidate)})
     axes = dict.fromkeys(
         axis
         for op in candidate.walk()
@@ -100,8 +100,8 @@ def _attempts(
         )
 
 
-def _size_names(function: func.FuncOp) -> set[str]:
-    """The parameters in the types and constants of a function."""
+def size_names(function: func.FuncOp) -> list[str]:
+    """The parameters in the types and constants of a function, in order."""
     names = {
         name
         for argument in function.body.block.args
@@ -111,4 +111,4 @@ def _size_names(function: func.FuncOp) -> set[str]:
     for op in function.walk():
         if isinstance(op, OperatorOp) and op.constant_value is not None:
             names |= op.constant_value.symbols()
-    return names
+    return sorted(names)
