@@ -257,10 +257,10 @@ class Simulator:
     """
     A device: its memory and the modules loaded on it.
 
-    `sanitize` checks reads of shared memory that is unwritten or still being copied to, and
-    shuffles from inactive lanes; bounds and alignment are always checked. `meter` counts distinct
-    DRAM sectors; instructions and requested bytes are always counted. `budget` bounds the vector
-    instructions of a launch.
+    `sanitize` checks reads of memory that is unwritten or still being copied to, races on shared
+    memory, and shuffles from inactive lanes; bounds and alignment are always checked. `meter`
+    counts what the report says beyond instructions and requested bytes, which are always counted.
+    `budget` bounds the vector instructions of a launch.
     """
 
     def __init__(

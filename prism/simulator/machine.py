@@ -236,6 +236,10 @@ class Machine:
             self._yielded.clear()
         return min(self.ready)
 
+    def nobody_else_runs(self) -> bool:
+        """Whether all other groups that could run wait in vain, too."""
+        return all(at in self._yielded for at in self.ready)
+
     # -- execution ------------------------------------------------------------------------------
 
     def run(self) -> None:

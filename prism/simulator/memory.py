@@ -174,6 +174,16 @@ class GlobalMemory:
                 where,
             )
 
+    def check_range(
+        self, x: Machine, start: int, size: int, line: int, lane: tuple[int, int]
+    ) -> None:
+        """Faults if a range of arena offsets, which a lane reads, has bytes that nothing wrote."""
+        if self.unwritten is None or not x.sanitize:
+            return
+        if self.unwritten[1][start : start + size].any():
+            message = f"global read of {size} bytes at {hex(start + GLOBAL_BASE)}"
+            x.fault(UninitializedReadError, line, f"{message}: nothing wrote it before", lane)
+
     def mark_written(self, x: Machine, offset: Array, width: int) -> None:
         """Notes a write of the running lanes at arena offsets."""
         if self.unwritten is None:

@@ -31,7 +31,7 @@ _COUNT = np.int64(MAX_COUNT)
 _PHASE = np.uint64(1 << 62)
 _VALID = np.uint64(1 << 63)
 _PATIENCE = 20_000
-"""Waits in vain, with no operation on any object in between, after which nothing will come."""
+"""Waits in vain while all others wait as well, after which nothing will come."""
 
 
 def encode(expected: Array, pending: Array, bytes_to_come: Array, phase: Array) -> Array:
@@ -115,7 +115,8 @@ class Phases:
             x.fault(SimulatorError, line, "the place holds no mbarrier")
         result = ((bits & _PHASE) != 0).astype(np.int64) != phase
         if not (np.broadcast_to(result, x.shape) & lanes).any():
-            self._in_vain += 1
+            # Others that still run may complete it, however long they take.
+            self._in_vain += x.nobody_else_runs()
             if self._in_vain > _PATIENCE:
                 x.fault(DeadlockError, line, "waits for an mbarrier phase that nothing completes")
         x.stalled = x.stalled or bool((~np.broadcast_to(result, x.shape) & lanes).any())
@@ -147,6 +148,7 @@ class Phases:
             if copy.size:
                 self.copies.append(copy)
                 x.meter.span(copy.source, copy.size, writes=False)
+                x.memory.check_range(x, copy.source, copy.size, line, at)
                 if x.shared_state is not None:
                     where = slice(copy.target, copy.target + copy.size)
                     x.shared_state.mark_range(x, copy.block, where, PENDING, line, at)

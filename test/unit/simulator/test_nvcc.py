@@ -6,7 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism.simulator import AsyncReadError, DeadlockError, Simulator, SimulatorError
+from prism.simulator import (
+    AsyncReadError,
+    DeadlockError,
+    Simulator,
+    SimulatorError,
+    UninitializedReadError,
+)
 
 FOLDER = Path(__file__).parent / "nvcc"
 
@@ -125,15 +131,20 @@ def test_barrier_objects_with_tokens(grid, n):
     assert (out.numpy() == np.tile(data.sum(1), (1, 2))).all()
 
 
-def bulk(text, tiles=3):
+def bulk(text, tiles=3, empty=False):
     simulator, kernel = load("barrier", "bulk", text)
-    buffers = [simulator.alloc(np.ones((1, tiles, 1024), "i4")), simulator.empty(1, "i4")]
+    source = simulator.empty((1, tiles, 1024), "i4")
+    if not empty:
+        source.write(np.ones(source.shape))
+    buffers = [source, simulator.empty(1, "i4")]
     kernel.launch(1, 64, [*buffers, simulator.empty((1, tiles, 1024), "i4"), tiles])
 
 
 def test_bulk_faults():
     text = (FOLDER / "barrier.ptx").read_text()
     bulk(text)
+    with pytest.raises(UninitializedReadError, match="global read of 4096 bytes"):
+        bulk(text, empty=True)
     wait = "mbarrier.try_wait.parity.shared::cta.b64  P_OUT, [%r8], %r7;"
     with pytest.raises(AsyncReadError, match="is not waited for"):
         bulk(text.replace(wait, "setp.eq.u32 P_OUT, 0, 0;"))

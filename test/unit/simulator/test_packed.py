@@ -45,9 +45,9 @@ def test_vabsdiff4(evaluate):
     for types, dtype in (("u32.u32.u32", "u1"), ("s32.s32.s32", "i1")):
         x, y = (v.view(dtype).reshape(-1, 4).astype("i8") for v in (a, b))
         apart = np.abs(x - y)
-        found = evaluate(f"vabsdiff4.{types} %d, %a, %b, 0;", a, b, out="u4")
+        found = evaluate(f"vabsdiff4.{types} %d, %a, %b, %b;", a, b, out="u4")
         assert (found.view("u1").reshape(-1, 4) == apart & 255).all()
-        found = evaluate(f"vabsdiff4.{types}.sat %d, %a, %b, 0;", a, b, out="u4")
+        found = evaluate(f"vabsdiff4.{types}.sat %d, %a, %b, %b;", a, b, out="u4")
         most = 255 if dtype == "u1" else 127
         assert (found.view("u1").reshape(-1, 4) == np.minimum(apart, most)).all()
         found = evaluate(f"vabsdiff4.{types}.add %d, %a, %b, %a;", a, b, out="u4")
