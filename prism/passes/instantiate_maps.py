@@ -35,7 +35,7 @@ class InstantiateMapsPass(ModulePass):
                     program = read_program(candidate)
                 except UnsupportedError as error:
                     raise PassFailedException(f"@{candidate.sym_name.data}: {error}") from error
-                if not any(kernel.sgraph.variables for kernel in program.kernels):
+                if not program.symbolic:
                     continue
                 for choice in choices(program):
                     concrete = program_candidate(next(names), func, program, choice)

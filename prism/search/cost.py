@@ -122,6 +122,11 @@ class CostModel:
                 found = family.graph, seconds
         return found
 
+    def copy_seconds(self, shapes: Sequence[Shape]) -> float:
+        """The price of reading and writing tensors once."""
+        elements = sum(prod(map(self._value, shape)) for shape in shapes)
+        return self.device.launch + elements * ELEMENT_BYTES / self.device.memory_bytes
+
     def prices(self, family: Family) -> list[float]:
         """The price of each placement; inf where its tiles do not fit a multiprocessor."""
         graph = family.graph

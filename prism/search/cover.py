@@ -22,19 +22,22 @@ from prism.search.graphs import Graph, from_terms
 from prism.search.layouts import loop_cuts, nested_cuts
 from prism.search.terms import INPUT, TermTable
 
-CUT_LIMITS = Limits(iterations=5, nodes=3_000)
+CUT_LIMITS = Limits(iterations=4, nodes=2_000)
 """The limits of the e-graph of one cut."""
 
-MAX_DAGS = 16
+MAX_DAGS = 10
 """How many operator DAGs of a cut are priced."""
 
-MAX_CUTS = 10
+MAX_CUTS = 7
 """How many cuts of a term are priced, the smallest kernels first."""
 
 MAX_OPERATORS, MAX_PRODUCTS, MAX_INPUTS = 32, 4, 12
 """What a kernel of a cut may have at most."""
 
-REDUCTIONS = (Kind.MATMUL, Kind.SUM)
+REDUCTIONS = (Kind.MATMUL, Kind.SUM, Kind.MAX)
+MOVES = (Kind.RESHAPE, Kind.CONCAT, Kind.SLICE, Kind.TRANSPOSE)
+"""Operators that need a dim whole, or elsewhere: what they read and give may be stored."""
+
 
 Cut = frozenset[int]
 """The stored terms that a kernel reads."""
@@ -73,9 +76,13 @@ def _dags(table: TermTable, roots: tuple[int, ...]) -> Sequence[Dag]:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """The cheapest graph of a kernel, its inputs numbered as `leaves`, and its price."""
+    """
+    The cheapest graph of a kernel, its inputs numbered as `leaves`, and its price.
 
-    graph: Graph
+    Without a graph it is the operator of the workload as it was.
+    """
+
+    graph: Graph | None
     leaves: tuple[int, ...]
     results: tuple[int, ...]
     seconds: float
@@ -103,7 +110,8 @@ class Cover:
         """
         The kernels of the cheapest cover found, in an order in which they can run.
 
-        None where some term has no kernel whose tiles fit.
+        A term of which no kernel's tiles fit keeps its operator, and a reshape, which moves
+        nothing, always. None where a term has neither.
         """
         best: dict[int, tuple[float, Priced]] = {}
         for term in self.order:
@@ -125,6 +133,10 @@ class Cover:
                 )
                 if choice is None or priced.seconds + below < choice[0]:
                     choice = priced.seconds + below, priced
+            plain = self._plain(term)
+            if plain is not None and (choice is None or plain.seconds == 0):
+                below = sum(best[t][0] / self._readers(t) for t in set(plain.leaves) & best.keys())
+                choice = plain.seconds + below, plain
             if choice is not None:
                 best[term] = choice
         chosen: dict[int, Priced] = {}
@@ -157,14 +169,14 @@ class Cover:
 
     def _may_store(self, term: int) -> bool:
         """
-        Inputs, results, what a reduction reads or gives, and what several terms read.
+        Inputs, results, what a reduction or move reads or gives, and what several terms read.
 
         A chain of elementwise operators is no place to store: fusing it never costs more.
         """
         if self._is_input(term) or term in self.outputs or len(self.consumers[term]) > 1:
             return True
         names = [self.table.nodes[t][0] for t in (term, *self.consumers[term])]
-        return any(OPERATORS[name].kind in REDUCTIONS for name in names)
+        return any(OPERATORS[name].kind in (*REDUCTIONS, *MOVES) for name in names)
 
     def _below(self, term: int) -> Cut:
         """The nearest stored terms that a term is made of."""
@@ -285,8 +297,20 @@ class Cover:
             kernels = [k for k in kernels[:at] if k not in old] + new + rest
             kernels = self._trimmed(kernels)
 
+    def _plain(self, term: int) -> Priced | None:
+        """The operator of a term as it was; None if an operand is not stored."""
+        name, _, operands = self.table.nodes[term]
+        if not self.stored.issuperset(operands):
+            return None
+        free = OPERATORS[name].kind is Kind.RESHAPE
+        shapes = [self.table.shapes[t] for t in (term, *operands)]
+        seconds = 0.0 if free else self.model.copy_seconds(shapes)
+        return Priced(None, operands, (term,), seconds)
+
     def _merge(self, one: Priced, other: Priced) -> tuple[float, list[Priced]]:
         """What the merger of two kernels saves, and the merged kernel."""
+        if one.graph is None or other.graph is None:
+            return 0, []
         shared = set(one.leaves) & set(other.leaves)
         feeds = set(one.results) & set(other.leaves) or set(other.results) & set(one.leaves)
         results = (*one.results, *other.results)
@@ -300,6 +324,8 @@ class Cover:
 
     def _absorb(self, one: Priced, readers: Sequence[Priced]) -> tuple[float, list[Priced]]:
         """What it saves if all readers of a kernel compute what it stores, and the new readers."""
+        if any(kernel.graph is None for kernel in (one, *readers)):
+            return 0, []
         new: list[Priced] = []
         for reader in readers:
             cut = (frozenset(reader.leaves) - set(one.results)) | frozenset(one.leaves)

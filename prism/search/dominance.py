@@ -38,6 +38,7 @@ class Work:
         return (
             (self.name == other.name or (self.name, other.name) in CHEAPER)
             and self.repeated <= other.repeated
+            and len(self.shape) == len(other.shape)
             and all(a in (b, ONE) for a, b in zip(self.shape, other.shape, strict=True))
         )
 
@@ -65,6 +66,8 @@ def profile(graph: Graph, class_of_step: Sequence[ClassId], maps: frozenset[Maps
             products.add((operands, repeated[index]))
             continue
         shapes = [graph.shapes[s] for s in (index, *step.operands)]
+        if len(set(map(len, shapes))) > 1:
+            shapes = shapes[:1]
         work.append(Work(step.name, _largest(shapes), repeated[index]))
     # Rows are compared tensor by tensor, whatever the order of the steps.
     order = sorted(range(len(graph.tensors)), key=lambda t: _place(graph, t))

@@ -12,7 +12,7 @@ from typing import Any
 from prism.dialects.operators import OPERATORS, Kind
 from prism.dialects.sym_expr import SymExpr, SymExprError
 from prism.search.rules import NONNEGATIVE, Pattern, Rule, parse_pattern
-from prism.search.terms import INPUT, TermTable, is_positive
+from prism.search.terms import INPUT, TermTable, attribute_text, is_positive
 
 Command = Any
 """A command of `egglog.bindings`, which keeps the name of their union to itself."""
@@ -28,6 +28,12 @@ _ARGUMENTS = {
     Kind.BINARY: "T T",
     Kind.MATMUL: "T T",
     Kind.SUM: "i64 T",
+    Kind.MAX: "i64 T",
+    Kind.TRANSPOSE: "String T",
+    Kind.SLICE: "String T",
+    Kind.BROADCAST: "String T",
+    Kind.RESHAPE: "String T",
+    Kind.CONCAT: "String T T",
 }
 ON_TERMS = {n: op for n, op in OPERATORS.items() if op.threadblock and op.kind in _ARGUMENTS}
 """The operators that terms of the e-graph are made of."""
@@ -39,7 +45,13 @@ _VARIABLES = {
     Kind.BINARY: "a b",
     Kind.MATMUL: "a b",
     Kind.SUM: "d a",
+    Kind.MAX: "d a",
 }
+_REDUCED_SIZES = (
+    '(= s (size a d)) => (size t d) "1"',
+    "(= s (size a i)) (!= i d) => (size t i) s",
+    "(< d 2) (= s (batch a)) => (batch t) s",
+)
 _SHAPE_RULES: dict[Kind, tuple[str, ...]] = {
     # per kind: the facts from which a term's sizes and batch sizes follow, and what follows
     Kind.UNARY: ("(= s (size a i)) => (size t i) s", "(= s (batch a)) => (batch t) s"),
@@ -56,12 +68,13 @@ _SHAPE_RULES: dict[Kind, tuple[str, ...]] = {
         "(= s (size a i)) (>= i 2) => (size t i) s",
         "(= s (batch a)) => (batch t) s",
     ),
-    Kind.SUM: (
-        '(= s (size a d)) => (size t d) "1"',
-        "(= s (size a i)) (!= i d) => (size t i) s",
-        "(< d 2) (= s (batch a)) => (batch t) s",
-    ),
+    Kind.SUM: _REDUCED_SIZES,
+    Kind.MAX: _REDUCED_SIZES,
 }
+"""
+No law builds terms of other kinds, so that their sizes are given with the terms, as of inputs.
+"""
+
 _CONDITIONS = {
     "one": '(= "1" (size {0} {1}))',
     "same": "(= (size {0} {2}) (size {1} {2}))",
@@ -106,6 +119,8 @@ def program_text(rules: Iterable[Rule]) -> str:
         "(relation nonneg (T))",
     ]
     for name, op in ON_TERMS.items():
+        if op.kind not in _SHAPE_RULES:
+            continue
         pattern = f"({constructor(name)} {_VARIABLES[op.kind]})"
         for rule in _SHAPE_RULES[op.kind]:
             facts, _, result = rule.partition(" => ")
@@ -221,11 +236,11 @@ def term_commands(table: TermTable, order: Sequence[int]) -> list[Command]:
         elif isinstance(attribute, int):
             arguments.append(integer(len(table.shapes[term]) - 1 - attribute))
         elif attribute is not None:
-            arguments.append(text(str(attribute)))
+            arguments.append(text(attribute_text(attribute)))
         arguments += [eb.Var(span, f"$t{o}") for o in operands]
         call = eb.Call(span, constructor(name), arguments)
         commands.append(eb.ActionCommand(eb.Let(span, f"$t{term}", call)))
-        if name == INPUT:
+        if name == INPUT or ON_TERMS[name].kind not in _SHAPE_RULES:
             shape = table.shapes[term]
             for i, size in enumerate(reversed(shape)):
                 arguments = [eb.Var(span, f"$t{term}"), integer(i)]

@@ -7,15 +7,17 @@ look-up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from prism.dialects.operators import Attributes
 from prism.dialects.sym_expr import SymExpr
 from prism.search.egg_program import NAMES, closure, constant_facts, program, term_commands
 from prism.search.rules import COMMUTATIVE, RULES, Rule
-from prism.search.terms import INPUT, Attribute, TermTable
+from prism.search.stopwatch import SATURATION
+from prism.search.terms import INPUT, Attribute, TermTable, attribute_text
 
 if TYPE_CHECKING:
     from egglog import bindings
@@ -53,6 +55,7 @@ class Classes:
     saturated: bool
 
 
+@SATURATION.times
 def saturate(
     table: TermTable,
     terms: Sequence[int],
@@ -77,7 +80,9 @@ def saturate(
             break
     # The last step may have built terms whose sizes are not derived yet.
     graph.run_program(*analysis)
-    return _Reader(graph, closure(constants)).classes(table, order, saturated)
+    texts: dict[str, Attribute] = dict(closure(constants))
+    texts |= {attribute_text(a): a for t in order if isinstance(a := table.nodes[t][1], Attributes)}
+    return _Reader(graph, texts).classes(table, order, saturated)
 
 
 def _count(graph: bindings.EGraph) -> int:
@@ -91,7 +96,7 @@ class _Reader:
     Reads a saturated e-graph out; numbers classes by their smallest terms, not by egglog's ids.
     """
 
-    def __init__(self, graph: bindings.EGraph, constants: dict[str, SymExpr]) -> None:
+    def __init__(self, graph: bindings.EGraph, constants: Mapping[str, Attribute]) -> None:
         self.graph = graph
         self.constants = constants
         self.integers: dict[bindings.Value, int] = {}
@@ -159,8 +164,8 @@ class _Reader:
         digests: dict[bindings.Value, bytes] = {}
         for value in sorted(sizes, key=lambda v: sizes[v]):
             texts = [
-                f"{name} {attribute} ".encode() + b"".join(digests[o] for o in operands)
-                for name, attribute, operands in self.nodes[value]
+                f"{name} {attribute_text(given)} ".encode() + b"".join(digests[o] for o in operands)
+                for name, given, operands in self.nodes[value]
                 if all(o in sizes for o in operands)
                 and 1 + sum(sizes[o] for o in operands) == sizes[value]
             ]
@@ -192,7 +197,7 @@ class _Reader:
                 if name in COMMUTATIVE:
                     classes.sort()
                 nodes.add((name, attribute, tuple(classes)))
-            return tuple(sorted(nodes, key=lambda n: (n[2], n[0], str(n[1]))))
+            return tuple(sorted(nodes, key=lambda n: (n[2], n[0], attribute_text(n[1]))))
 
         return Classes(
             tuple(map(read, ranked)), {t: number[v] for t, v in roots.items()}, saturated

@@ -14,17 +14,17 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from prism.dialects.expansions import EXPANSIONS
 from prism.dialects.kernel import CANDIDATE_OF, GraphDefOp, KernelOperatorOp
 from prism.dialects.layouts import REPL
-from prism.dialects.operator_op import OperatorOp
 from prism.dialects.shapes import Shape
 from prism.dialects.sym import AxisMap, shape_of
 from prism.dialects.threadblock import AccumOp, InputOp, OutputOp, TileOperatorOp, TileType, YieldOp
 from prism.search.egg_program import ON_TERMS
 from prism.search.graphs import ACCUM, OUTPUT, Graph, Step
-from prism.search.program import ARGUMENT, Kernel, Program, Ref
+from prism.search.program import ARGUMENT, Kernel, Plain, Program, Ref
 from prism.search.sgraph import SGraph
-from prism.search.terms import EXPANDED, INPUT, Attribute, TermTable
+from prism.search.terms import INPUT, Attribute, TermTable, compact
 
 
 class UnsupportedError(Exception):
@@ -83,11 +83,10 @@ def read_workload(func: FuncOp) -> Workload:
         terms[argument] = table.input(index, shape_of(argument.type))
     for op in block.ops:
         if isinstance(op, KernelOperatorOp):
-            if op.operator.name not in ON_TERMS and op.operator.name not in EXPANDED:
+            if op.operator.name not in ON_TERMS and op.operator.name not in EXPANSIONS:
                 raise UnsupportedError(f"the search does not know {op.name}")
             operands = [terms[value] for value in op.inputs]
-            constant, dim = op.constant_value, op.dim_value
-            terms[op.result] = table.expand(op.operator.name, operands, constant, dim)
+            terms[op.result] = table.expand(op.operator.name, operands, op.attribute_values)
         elif isinstance(op, ReturnOp):
             return Workload(func, table, tuple(terms[value] for value in op.arguments))
         else:
@@ -126,11 +125,12 @@ def read_program(func: FuncOp) -> Program:
     """
     The kernels of a candidate, one or several.
 
-    Raises UnsupportedError where something else than `kernel.graph_def` computes what is returned.
+    Raises UnsupportedError where something else than graphs and operators computes what is
+    returned.
     """
     block = _single_block(func)
     refs: dict[SSAValue, Ref] = {value: Ref(ARGUMENT, i) for i, value in enumerate(block.args)}
-    kernels: list[Kernel] = []
+    kernels: list[Kernel | Plain] = []
     for op in block.ops:
         match op:
             case GraphDefOp():
@@ -145,10 +145,16 @@ def read_program(func: FuncOp) -> Program:
                 operands = tuple(refs[value] for value in op.inputs)
                 refs |= {value: Ref(len(kernels), i) for i, value in enumerate(op.results_)}
                 kernels.append(Kernel(reader.read(), operands, types))
+            case KernelOperatorOp():
+                operands = tuple(refs[value] for value in op.inputs)
+                name = op.operator.name
+                attribute = compact(name, op.attribute_values)
+                refs[op.result] = Ref(len(kernels), 0)
+                kernels.append(Plain(name, attribute, operands, (op.result.type,)))
             case ReturnOp():
                 return Program(tuple(kernels), tuple(refs[value] for value in op.arguments))
             case _:
-                raise UnsupportedError(f"{op.name} is no kernel.graph_def")
+                raise UnsupportedError(f"{op.name} is neither an operator nor a graph")
     raise UnsupportedError("the function does not return")
 
 
@@ -187,7 +193,7 @@ class _GraphReader:
                 case TileOperatorOp():
                     if op.operator.name not in ON_TERMS:
                         raise UnsupportedError(f"the search does not know {op.name}")
-                    attribute = _attribute(op)
+                    attribute = compact(op.operator.name, op.attribute_values)
                     whole = _whole(op.result)
                     self.append(op, op.operator.name, tuple(op.inputs), attribute, whole)
                 case YieldOp():
@@ -214,10 +220,6 @@ class _GraphReader:
         known = dict(entries.entries)
         for axis in axes:
             self.maps[len(self.steps) - 1, axis] = known.get(axis, REPL)
-
-
-def _attribute(op: OperatorOp) -> Attribute:
-    return op.dim_value if op.dim_value is not None else op.constant_value
 
 
 def _whole(value: SSAValue) -> Shape:

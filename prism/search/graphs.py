@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
-from prism.dialects.operators import OPERATORS, Kind
 from prism.dialects.shapes import Shape
 from prism.search.rules import COMMUTATIVE
 from prism.search.terms import INPUT, ONE, Attribute, TermTable
@@ -72,19 +71,6 @@ class Graph:
     def ones(self) -> tuple[tuple[bool, ...], ...]:
         """Per step and dim, whether the size is 1."""
         return tuple(tuple(size == ONE for size in shape) for shape in self.shapes)
-
-
-def reduced_dims(graph: Graph, step: int) -> tuple[tuple[int, int], ...]:
-    """The dims (operand step, dim) that a step sums away: one for each operand that has it."""
-    name, operands = graph.steps[step].name, graph.steps[step].operands
-    kind = OPERATORS[name].kind if name in OPERATORS else None
-    attribute = graph.steps[step].attribute
-    if kind is Kind.SUM and isinstance(attribute, int):
-        return ((operands[0], attribute),)
-    if kind is Kind.MATMUL:
-        rank = len(graph.shapes[step])
-        return ((operands[0], rank - 1), (operands[1], rank - 2))
-    return ()
 
 
 def from_terms(

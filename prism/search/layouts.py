@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from prism.dialects.layouts import PARTIAL, REPL, Ones, result_layout
 from prism.dialects.operators import OPERATORS
+from prism.dialects.shapes import Shape
 from prism.dialects.sym import GRID_AXES
 from prism.dialects.sym_expr import SymExpr
 from prism.search.graphs import Graph
-from prism.search.terms import INPUT, ONE, TermTable
+from prism.search.terms import INPUT, ONE, Attribute, TermTable, whole
 
 AFTER = -3
 """On a loop axis: the whole, known only when the loop has ended."""
@@ -101,8 +102,9 @@ def loop_cuts(table: TermTable, outputs: Sequence[int]) -> list[frozenset[int]]:
             for layout in (REPL, *(d for d, one in enumerate(ones[term]) if not one)):
                 extend(index + 1, layouts | {term: layout}, accumulated)
             return
-        dim = attribute if isinstance(attribute, int) else None
-        layout = _meet(name, [layouts[o] for o in operands], [ones[o] for o in operands], dim)
+        of_operands = [layouts[o] for o in operands]
+        shapes = [table.shapes[o] for o in operands]
+        layout = _meet(name, of_operands, [ones[o] for o in operands], attribute, shapes)
         if layout == PARTIAL:
             extend(index + 1, layouts | {term: AFTER}, accumulated | {term})
         elif layout is not None:
@@ -136,6 +138,18 @@ def nested_cuts(
     ]
 
 
+def operator_layout(
+    name: str,
+    layouts: Sequence[int],
+    ones: Ones,
+    attribute: Attribute,
+    shapes: Sequence[Shape],
+) -> int | None:
+    """The layout of an operator's result by the table, as far as the search uses it."""
+    layout = result_layout(OPERATORS[name], layouts, ones, whole(attribute), shapes)
+    return None if layout is not None and layout < PARTIAL else layout
+
+
 def _summed_size(table: TermTable, term: int) -> SymExpr:
     """The size of the dim that a sum or product sums away."""
     _, attribute, operands = table.nodes[term]
@@ -143,10 +157,16 @@ def _summed_size(table: TermTable, term: int) -> SymExpr:
     return shape[attribute if isinstance(attribute, int) else -1]
 
 
-def _meet(name: str, layouts: Sequence[int], ones: Ones, dim: int | None) -> int | None:
+def _meet(
+    name: str,
+    layouts: Sequence[int],
+    ones: Ones,
+    attribute: Attribute,
+    shapes: Sequence[Shape],
+) -> int | None:
     """The layout of an operator's result where values may also be `AFTER` the loop."""
     if AFTER not in layouts:
-        return result_layout(OPERATORS[name], layouts, ones, dim)
+        return operator_layout(name, layouts, ones, attribute, shapes)
     return AFTER if all(layout in (AFTER, REPL) for layout in layouts) else None
 
 
@@ -163,8 +183,11 @@ def _result(graph: Graph, index: int, layouts: Mapping[int, int], axis: str) -> 
             refused = operands[0] == PARTIAL or (axis in graph.loops and operands[0] >= 0)
             return None if refused else operands[0]
         case name:
-            dim = step.attribute if isinstance(step.attribute, int) else None
-            return _meet(name, operands, [graph.ones[o] for o in step.operands], dim)
+            if isinstance(step.attribute, str):
+                raise ValueError(f"step {name}: unexpected attribute {step.attribute!r}")
+            ones = [graph.ones[o] for o in step.operands]
+            shapes = [graph.shapes[o] for o in step.operands]
+            return _meet(name, operands, ones, step.attribute, shapes)
 
 
 def _rows(graph: Graph, axis: str) -> list[Row]:

@@ -13,7 +13,7 @@ from prism.search.cover import Cover, Library, Priced
 from prism.search.from_ir import Workload
 from prism.search.graphs import Graph
 from prism.search.maps import Maps, assignments
-from prism.search.program import ARGUMENT, Choice, Kernel, Program, Ref
+from prism.search.program import ARGUMENT, Choice, Kernel, Plain, Program, Ref
 from prism.search.sgraph import constrain
 
 MARGIN = 1.1
@@ -51,7 +51,7 @@ def covers(
         if alone <= apart:
             continue
         kernels = cover.kernels()
-        if kernels is None or len(kernels) == 1:
+        if kernels is None or len(kernels) == 1 or all(k.graph is None for k in kernels):
             continue
         if MARGIN * sum(kernel.seconds for kernel in kernels) < alone:
             key = tuple((kernel.graph, kernel.leaves, kernel.results) for kernel in kernels)
@@ -66,7 +66,7 @@ def _program(workload: Workload, kernels: Sequence[Priced]) -> Program:
     refs: dict[int, Ref] = {
         term: Ref(ARGUMENT, argument) for argument, term in table.inputs.items()
     }
-    made: list[Kernel] = []
+    made: list[Kernel | Plain] = []
     for priced in kernels:
         operands = tuple(refs[leaf] for leaf in priced.leaves)
         types: list[Attribute] = []
@@ -74,7 +74,11 @@ def _program(workload: Workload, kernels: Sequence[Priced]) -> Program:
             refs[term] = Ref(len(made), number)
             known = returned.get(term)
             types.append(known or tensor_type(table.shapes[term], element_type))
-        made.append(Kernel(constrain(priced.graph), operands, tuple(types)))
+        if priced.graph is None:
+            name, attribute, _ = table.nodes[priced.results[0]]
+            made.append(Plain(name, attribute, operands, tuple(types)))
+        else:
+            made.append(Kernel(constrain(priced.graph), operands, tuple(types)))
     return Program(tuple(made), tuple(refs[term] for term in workload.outputs))
 
 
@@ -94,8 +98,10 @@ def choices(program: Program) -> list[Choice]:
     return [tuple(maps[min(k, len(maps) - 1)] for maps in of_kernels) for k in range(count)]
 
 
-def _ranked(kernel: Kernel, alone: bool) -> list[Maps]:
+def _ranked(kernel: Kernel | Plain, alone: bool) -> list[Maps]:
     """The maps that a kernel admits; if it is not alone, the cheapest first."""
+    if isinstance(kernel, Plain):
+        return [((), ())]
     admitted = list(assignments(kernel.sgraph))
     if alone:
         return admitted

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from prism.dialects.layouts import REPL
 from prism.dialects.sym import GRID_AXES, Constraint
-from prism.search.graphs import ACCUM, Graph, reduced_dims
-from prism.search.layouts import Row
+from prism.search.graphs import ACCUM, OUTPUT, Graph
+from prism.search.layouts import Row, operator_layout
+from prism.search.terms import INPUT
 
 TensorDim = tuple[int, int]
 """A step and a dim of it."""
@@ -83,7 +85,7 @@ def constrain(graph: Graph, grid: Sequence[str] = GRID_AXES) -> SGraph:
         constraints += _axis_constraints(graph, classes, variables, axis, uncut)
         for step in graph.steps:
             if step.name == ACCUM and step.attribute == axis:
-                summed = {classes.of(*dim) for dim in reduced_dims(graph, step.operands[0])}
+                summed = {classes.of(*dim) for dim in classes.rules[step.operands[0]].reduced}
                 names = [classes.variable(variables, axis, c) for c in sorted(summed)]
                 constraints.append(Constraint("some", tuple(n for n in names if n is not None)))
     for tensor in graph.tensors:
@@ -107,12 +109,13 @@ class DimClasses:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.rules = [_dim_rules(graph, step) for step in range(len(graph.steps))]
         self._parent: dict[TensorDim, TensorDim] = {}
         for step in range(len(graph.steps)):
             for dim in graph.cuttable[step]:
                 self._parent[step, dim] = (step, dim)
         for step in range(len(graph.steps)):
-            for pair in _matches(graph, step):
+            for pair in self.rules[step].pairs:
                 self._union(*pair)
         self._uncut_by_grid = self._repeated() | self._reduced(range(len(graph.steps)))
 
@@ -175,38 +178,62 @@ class DimClasses:
         self._parent[b] = a
 
     def _repeated(self) -> set[TensorDim]:
-        """Classes that occur twice in one value: cutting them would cut two of its dims at once."""
-        repeated: set[TensorDim] = set()
+        """
+        Classes that no axis cuts: those that occur twice in one value, for cutting them would cut
+        two of its dims at once, and those with a dim that an operator needs whole.
+        """
+        repeated = {self.of(*dim) for rules in self.rules for dim in rules.uncut}
         for step in range(len(self.graph.steps)):
             classes = self.in_step(step)
             repeated |= {c for c in classes if classes.count(c) > 1}
         return repeated
 
     def _reduced(self, steps: Iterable[int]) -> set[TensorDim]:
-        return {
-            self.of(operand, dim)
-            for step in steps
-            for operand, dim in reduced_dims(self.graph, step)
-            if (operand, dim) in self._parent
-        }
+        return {self.of(*dim) for step in steps for dim in self.rules[step].reduced}
 
 
-def _matches(graph: Graph, step: int) -> Iterator[tuple[TensorDim, TensorDim]]:
-    """The pairs of dims of a step and its operands that are walked together."""
-    operands = graph.steps[step].operands
-    reduced = reduced_dims(graph, step)
-    if len(reduced) == 2 and reduced[0][1] in graph.cuttable[reduced[0][0]]:
-        yield reduced
-    for operand in dict.fromkeys(operands):
-        for dim in graph.cuttable[operand]:
-            if dim in graph.cuttable[step] and not _is_contracted(reduced, operands, operand, dim):
-                yield (operand, dim), (step, dim)
+@dataclass(frozen=True, slots=True)
+class DimRules:
+    """
+    What the layout table says of the dims of one step: which pairs are walked together, which are
+    summed away and which no axis can cut.
+    """
+
+    pairs: tuple[tuple[TensorDim, TensorDim], ...]
+    reduced: tuple[TensorDim, ...]
+    uncut: tuple[TensorDim, ...]
 
 
-def _is_contracted(
-    reduced: Sequence[TensorDim], operands: Sequence[int], operand: int, dim: int
-) -> bool:
-    return (operand, dim) in reduced and operands.count(operand) == 1
+def _dim_rules(graph: Graph, index: int) -> DimRules:
+    """Asks the table what happens if an axis cuts a dim of an operand, the others cut or whole."""
+    step = graph.steps[index]
+    cuttable = graph.cuttable
+    if step.name in (ACCUM, OUTPUT):
+        (source,) = step.operands
+        return DimRules(tuple(((source, d), (index, d)) for d in cuttable[index]), (), ())
+    pairs: dict[tuple[TensorDim, TensorDim], None] = {}
+    reduced: dict[TensorDim, None] = {}
+    typed: set[TensorDim] = set()
+    attribute = step.attribute
+    if step.name == INPUT or isinstance(attribute, str):
+        return DimRules((), (), ())
+    ones = [graph.ones[o] for o in step.operands]
+    shapes = [graph.shapes[o] for o in step.operands]
+    for layouts in product(*((REPL, *cuttable[o]) for o in step.operands)):
+        of_step = dict(zip(step.operands, layouts, strict=True))
+        if any(of_step[o] != layout for o, layout in zip(step.operands, layouts, strict=True)):
+            continue
+        cut = [(o, layout) for o, layout in of_step.items() if layout != REPL]
+        result = operator_layout(step.name, layouts, ones, attribute, shapes)
+        if not cut or result is None or result == REPL:
+            continue
+        together = [*cut, (index, result)] if result >= 0 else cut
+        typed |= set(together)
+        pairs |= dict.fromkeys((together[0], other) for other in together[1:])
+        if result < 0:
+            reduced |= dict.fromkeys(cut)
+    own = [(o, d) for o in (*dict.fromkeys(step.operands), index) for d in cuttable[o]]
+    return DimRules(tuple(pairs), tuple(reduced), tuple(dim for dim in own if dim not in typed))
 
 
 def _axis_constraints(

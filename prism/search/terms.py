@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from prism.dialects.expansions import expand
-from prism.dialects.operators import OPERATORS, Attributes
-from prism.dialects.shapes import Shape, result_shape
+from prism.dialects.operators import OPERATORS, Attributes, Kind
+from prism.dialects.shapes import NO_ATTRIBUTES, Shape, result_shape
 from prism.dialects.sym_expr import SymExpr
 
 INPUT = "input"
 """The name of a node that is an argument of the workload; its attribute is the argument's index."""
 
-Attribute = int | SymExpr | None
-"""The reduced dim of a reduction, the constant of a scalar operator, the index of an input."""
+Attribute = int | SymExpr | Attributes | None
+"""
+The reduced dim of a reduction, the constant of a scalar operator, the index of an input; other
+attributes as they are.
+"""
 
 Node = tuple[str, Attribute, tuple[int, ...]]
 """Operator, attribute, operands."""
-
-EXPANDED = ("mean", "cast", "rms_norm", "layer_norm")
-"""The composites that expand to operators that the search knows."""
 
 ONE = SymExpr.constant(1)
 
@@ -56,19 +56,16 @@ class TermTable:
         node = (name, attribute, tuple(operands))
         if (known := self._index.get(node)) is not None:
             return known
-        dim = attribute if isinstance(attribute, int) else None
-        shape = result_shape(OPERATORS[name], [self.shapes[o] for o in operands], dim)
-        return self._intern(node, shape)
+        shapes = [self.shapes[o] for o in operands]
+        return self._intern(node, result_shape(OPERATORS[name], shapes, whole(attribute)))
 
-    def expand(
-        self, name: str, operands: Sequence[int], constant: SymExpr | None, dim: int | None
-    ) -> int:
+    def expand(self, name: str, operands: Sequence[int], attributes: Attributes) -> int:
         """
         The term of any operator of the table, composites expanded to what they are defined as.
 
         See `prism.dialects.expansions`. Raises VerifyException if the operands' shapes do not fit.
         """
-        return expand(_Builder(self), name, operands, Attributes(dim=dim, constant=constant))
+        return expand(_Builder(self), name, operands, attributes)
 
     def topological(self, roots: Sequence[int]) -> list[int]:
         """The terms that `roots` are made of, operands first, each once, in a fixed order."""
@@ -99,7 +96,7 @@ class TermTable:
         lines: list[str] = []
         for term in order:
             name, attribute, operands = self.nodes[term]
-            inside = "" if attribute is None else f"<{attribute}>"
+            inside = "" if attribute is None else f"<{attribute_text(attribute)}>"
             lines.append(f"{name}{inside}({','.join(str(position[o]) for o in operands)})")
         return self._keys.setdefault(root, ";".join(lines))
 
@@ -110,6 +107,50 @@ class TermTable:
         self.nodes.append(node)
         self.shapes.append(shape)
         return term
+
+
+def compact(name: str, attributes: Attributes) -> Attribute:
+    """
+    Attributes as terms have them: the dim of a reduction or a constant alone stands for itself.
+    """
+    if attributes == Attributes():
+        return None
+    if attributes == Attributes(dim=attributes.dim) and OPERATORS[name].kind is not Kind.CONCAT:
+        return attributes.dim
+    if attributes == Attributes(constant=attributes.constant):
+        return attributes.constant
+    return attributes
+
+
+def whole(attribute: Attribute) -> Attributes:
+    """The attributes of an operator that a term has in short."""
+    match attribute:
+        case Attributes():
+            return attribute
+        case None:
+            return NO_ATTRIBUTES
+        case int():
+            return Attributes(dim=attribute)
+        case _:
+            return Attributes(constant=attribute)
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """An attribute as text, different for different ones."""
+    if not isinstance(attribute, Attributes):
+        return str(attribute)
+    parts: list[str] = []
+    if attribute.dim is not None:
+        parts.append(f"dim {attribute.dim}")
+    if attribute.constant is not None:
+        parts.append(f"by {attribute.constant}")
+    if attribute.bounds is not None:
+        parts.append(f"from {attribute.bounds[0]} to {attribute.bounds[1]}")
+    if attribute.permutation is not None:
+        parts.append(f"perm {attribute.permutation}")
+    if attribute.shape is not None:
+        parts.append(f"shape [{', '.join(map(str, attribute.shape))}]")
+    return " ".join(parts)
 
 
 def is_positive(expression: SymExpr) -> bool:
@@ -125,10 +166,14 @@ class _Builder:
     table: TermTable
 
     def apply(self, name: str, operands: Sequence[int], attributes: Attributes) -> int:
-        constant = attributes.constant
-        return self.table.apply(
-            name, operands, constant if attributes.dim is None else attributes.dim
-        )
+        attribute = compact(name, attributes)
+        first, *others = operands
+        if OPERATORS[name].arity is None:
+            # Joining many is joining two again and again.
+            for other in others:
+                first = self.table.apply(name, [first, other], attribute)
+            return first
+        return self.table.apply(name, operands, attribute)
 
     def shape(self, value: int) -> Shape:
         return self.table.shapes[value]

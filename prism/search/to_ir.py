@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from prism.dialects.kernel import CANDIDATE_OF, GraphDefOp
+from prism.dialects.kernel import OPS as KERNEL_OPS
 from prism.dialects.layouts import PARTIAL
 from prism.dialects.sym import GRID_AXES, ConstraintAttr, MapAttr, axis_parameter
 from prism.dialects.sym_expr import SymExpr
@@ -17,8 +18,9 @@ from prism.dialects.threadblock import OPS, AccumOp, InputOp, OutputOp, TileType
 from prism.search.graphs import ACCUM, Graph
 from prism.search.layouts import step_layouts
 from prism.search.maps import Maps
-from prism.search.program import ARGUMENT, Choice, Kernel, Program, Ref, with_inputs
+from prism.search.program import ARGUMENT, Choice, Kernel, Plain, Program, Ref, with_inputs
 from prism.search.sgraph import DimClasses, SGraph
+from prism.search.terms import whole
 
 Entries = Mapping[str, int | Sequence[str]]
 """A map: per axis the dim that it cuts, or a Boolean variable per dim."""
@@ -66,12 +68,15 @@ def program_candidate(
         values[Ref(ARGUMENT, index)] = argument
     for index, kernel in enumerate(program.kernels):
         operands = [values[ref] for ref in kernel.operands]
-        if choice is None:
-            graph_def = _symbolic(kernel, operands)
+        if isinstance(kernel, Plain):
+            (kind,) = kernel.result_types
+            op = KERNEL_OPS[kernel.name](operands, kind, attributes=whole(kernel.attribute))
+        elif choice is None:
+            op = _symbolic(kernel, operands)
         else:
-            graph_def = _concrete(kernel, choice[index], operands)
-        func.body.block.add_op(graph_def)
-        for number, result in enumerate(graph_def.results_):
+            op = _concrete(kernel, choice[index], operands)
+        func.body.block.add_op(op)
+        for number, result in enumerate(op.results):
             last = index == len(program.kernels) - 1
             result.name_hint = "o" if last else f"t{index}"
             values[Ref(index, number)] = result
@@ -163,9 +168,7 @@ def _graph_def(
                 results[result] = op.result
                 hint = "out"
             case operator, attribute if not isinstance(attribute, str):
-                dim = attribute if isinstance(attribute, int) else None
-                constant = attribute if isinstance(attribute, SymExpr) else None
-                op = OPS[operator](inputs, tile(index), dim=dim, constant=constant)
+                op = OPS[operator](inputs, tile(index), attributes=whole(attribute))
                 hint = operator
             case operator, attribute:
                 raise ValueError(f"step {operator}: unexpected attribute {attribute!r}")

@@ -157,3 +157,41 @@ def test_assumed_sizes_are_many_and_few_rows(workload):
     assert many == {"n": 4096, "d": 512, "h": 4096}
     assert few == {"n": 8, "d": 512, "h": 4096}
     assert assumed_sizes(shapes, rows, {"n": 3}) == [{"n": 3, "d": 4096, "h": 4096}]
+
+
+def test_llama_layer_is_eight_kernels_beside_the_cache(example):
+    (func,) = workload_funcs(example("llama_layer"))
+    sizes = {"b": 8, "k": 8, "g": 4, "h": 4096, "d": 4096, "f": 14336}
+    one = read_workload(func)
+    kernels = cover_of(one, Library(LOOPS), **sizes)
+    assert kernels is not None
+    plain = [one.table.nodes[k.results[0]][0] for k in kernels if k.graph is None]
+    # A reshape moves nothing; the caches are copied with one position more, as the workload says.
+    assert sorted(plain) == ["concat"] * 2 + ["reshape"] * 4
+    graphs = [k.graph for k in kernels if k.graph is not None]
+    # Norm with Q, K and V; rotation; scores; exponentials; values; output; norm with gate and up; down.
+    assert [products(g) for g in graphs] == [3, 0, 1, 0, 1, 1, 2, 1]
+
+
+@pytest.mark.parametrize("name", ["fused_qkv", "gqa_decode", "geglu"])
+def test_candidates_of_examples_compute_their_workload(name, example, run_passes):
+    from prism.dialects.sym import shape_of
+    from prism.verify.evaluate import evaluate_candidate, evaluate_function
+
+    passes = ("prism-generate", "prism-prune", "prism-instantiate-maps")
+    module = run_passes(example(name), *passes, reparse=True)
+    (func,) = workload_funcs(module)
+    shapes = [shape_of(argument.type) for argument in func.body.block.args]
+    names = sorted({symbol for shape in shapes for size in shape for symbol in size.symbols()})
+    sizes = {symbol: 2 + 2 * (i % 2) for i, symbol in enumerate(names)}
+    random = np.random.default_rng(0)
+    inputs = [
+        random.uniform(-1, 1, [int(size.evaluate(sizes)) for size in shape]) for shape in shapes
+    ]
+    expected = evaluate_function(func, inputs, sizes)
+    candidates = [f for _, f in candidate_funcs(module)]
+    assert candidates
+    for candidate in [*candidates[:6], *candidates[-2:]]:
+        found = evaluate_candidate(candidate, inputs, sizes, dict.fromkeys("xyzij", 2))
+        for one, other in zip(found, expected, strict=True):
+            assert np.allclose(one, other), candidate.sym_name.data

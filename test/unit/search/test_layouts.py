@@ -10,7 +10,6 @@ import pytest
 from prism.dialects.layouts import PARTIAL, REPL, layout_name, result_layout
 from prism.dialects.operators import OPERATORS, Kind, Operator
 from prism.dialects.sym_expr import SymExpr
-from prism.search.egg_program import ON_TERMS
 from prism.search.graphs import from_terms
 from prism.search.layouts import grid_rows, loop_cuts, loop_rows, step_layouts
 from prism.search.terms import TermTable
@@ -99,10 +98,13 @@ def right_layouts(
     }
 
 
+SIMPLE = (Kind.UNARY, Kind.SCALAR, Kind.BINARY, Kind.MATMUL, Kind.SUM)
+"""Maxima and what moves elements are in `test/unit/dialects`."""
+
 CASES = [
     (operator, rank, shapes, dim)
     for operator in OPERATORS.values()
-    if operator.name in ON_TERMS
+    if operator.threadblock and operator.kind in SIMPLE
     for rank in ((2, 3) if operator.kind is not Kind.UNARY else (2,))
     for shapes in shape_cases(operator, rank)
     for dim in (range(rank) if operator.kind is Kind.SUM else (None,))

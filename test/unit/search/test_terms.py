@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
+from prism.dialects.operators import Attributes
 from prism.dialects.sym_expr import SymExpr
 from prism.search.terms import TermTable, is_positive
 
@@ -21,7 +22,7 @@ def test_equal_terms_are_one():
 def test_rms_norm_expands_to_its_definition():
     table = TermTable()
     x = table.input(0, (N, D))
-    norm = table.expand("rms_norm", [x], EPS, None)
+    norm = table.expand("rms_norm", [x], Attributes(constant=EPS))
     assert table.key(norm) == (
         "input<0>();square(0);sum<1>(1);scale<1 / d>(2);shift<1 / 100000>(3);sqrt(4);div(0,5)"
     )
@@ -31,13 +32,18 @@ def test_rms_norm_expands_to_its_definition():
 def test_rms_norm_without_eps_adds_nothing():
     table = TermTable()
     x = table.input(0, (N, D))
-    assert "shift" not in table.key(table.expand("rms_norm", [x], SymExpr.constant(0), None))
+    assert "shift" not in table.key(
+        table.expand("rms_norm", [x], Attributes(constant=SymExpr.constant(0)))
+    )
 
 
 def test_mean_divides_by_the_size_of_its_dim():
     table = TermTable()
     x = table.input(0, (N, D))
-    assert table.key(table.expand("mean", [x], None, 0)) == "input<0>();sum<0>(0);scale<1 / n>(1)"
+    assert (
+        table.key(table.expand("mean", [x], Attributes(dim=0)))
+        == "input<0>();sum<0>(0);scale<1 / n>(1)"
+    )
 
 
 def test_keys_do_not_depend_on_what_else_the_table_holds():
