@@ -19,7 +19,7 @@ import numpy.typing as npt
 from prism.cli.table import table
 from prism.simulator import Report, Simulator
 
-REPEATS = 3
+REPEATS = 5
 MODES: dict[str, dict[str, bool]] = {
     "bare": {"sanitize": False, "meter": False},
     "sanitizer": {"sanitize": True, "meter": False},

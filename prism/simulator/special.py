@@ -55,6 +55,13 @@ SPECIAL: dict[str, tuple[int, Make]] = {
     **{f"%ctaid.{c}": _block(i) for i, c in enumerate("xyz")},
     **{f"%ntid.{c}": _extent("block", i) for i, c in enumerate("xyz")},
     **{f"%nctaid.{c}": _extent("grid", i) for i, c in enumerate("xyz")},
+    # A block is a cluster by itself.
+    **{f"%cluster_ctaid.{c}": _uniform(lambda x: 0) for c in "xyz"},
+    **{f"%cluster_nctaid.{c}": _uniform(lambda x: 1) for c in "xyz"},
+    **{f"%clusterid.{c}": _block(i) for i, c in enumerate("xyz")},
+    **{f"%nclusterid.{c}": _extent("grid", i) for i, c in enumerate("xyz")},
+    "%cluster_ctarank": _uniform(lambda x: 0),
+    "%cluster_nctarank": _uniform(lambda x: 1),
     "%laneid": _lane(lambda t: t % 32),
     "%warpid": _lane(lambda t: t // 32),
     "%nwarpid": _uniform(lambda x: x.warps),

@@ -14,7 +14,7 @@ from prism.simulator.instructions.order import in_order
 from prism.simulator.instructions.table import Opcode, Raw, Step
 from prism.simulator.memory import SHIFT
 from prism.simulator.sanitizer import WRITTEN
-from prism.simulator.syntax import Instruction, Sink
+from prism.simulator.syntax import Instruction, Operand, Vector
 from prism.simulator.types import STORAGE, TYPES, Array, ScalarType
 
 if TYPE_CHECKING:
@@ -101,6 +101,9 @@ def _build(decoder: Decoder, instruction: Instruction) -> Step:
     space = ""
     if words and words[0] in _SPACES:
         space = _SPACES[words.pop(0)]
+    count = 1
+    if len(words) == 3 and (words[1], words[2]) in _VECTORS and words[0] in ("add", "min", "max"):
+        count = int(words.pop(1)[1])
     if len(words) != 2:
         raise decoder.error(f"unsupported '{instruction.mnemonic}'")
     name, type_name = words
@@ -113,24 +116,52 @@ def _build(decoder: Decoder, instruction: Instruction) -> Step:
     decoder.expect_operands(instruction, (2 if name != "cas" else 3) + wants_old + hinted)
     if hinted:
         decoder.source(operands.pop(), TYPES["b64"])
-    d = None
+    targets: list[int | None] = [None] * count
     if wants_old:
-        target = operands.pop(0)
-        d = None if isinstance(target, Sink) else decoder.destination(target, scalar)
-    slot, shift = decoder.address(operands[0], space)
-    sources = [decoder.source(operand, scalar) for operand in operands[1:]]
+        targets = [
+            decoder.destination(o, scalar) for o in _elements(decoder, operands.pop(0), count)
+        ]
+    slot, shift = decoder.address(operands.pop(0), space)
+    if count > 1:
+        operands = list(_elements(decoder, operands[0], count))
+    sources = [decoder.source(operand, scalar) for operand in operands]
     update = found[0](scalar)
     fast = _FAST.get((name, type_name))
     plan = _Plan(space, scalar, instruction.line, update, fast, may_lock=name in ("cas", "exch"))
 
-    def run(r: list[Array], m: Array | None, x: Machine) -> None:
-        values = [r[s] for s in sources]
-        old = plan.apply(x, r[slot], shift, values, wants_old=d is not None)
+    def one(x: Machine, d: int | None, address: Array, offset: int, values: list[Array]) -> None:
+        old = plan.apply(x, address, offset, values, wants_old=d is not None)
         if d is not None and old is not None:
             # Lanes that do not take part keep what they had, ended ones excepted.
+            r = x.registers
             r[d] = old if x.exact is None else np.where(x.exact, old, r[d])
 
+    def run(r: list[Array], m: Array | None, x: Machine) -> None:
+        address, values = r[slot], [r[s] for s in sources]
+        if count == 1:
+            one(x, targets[0], address, shift, values)
+            return
+        # Each element is atomic by itself.
+        for i, (d, value) in enumerate(zip(targets, values, strict=True)):
+            one(x, d, address, shift + i * scalar.bytes, [value])
+
     return run
+
+
+_VECTORS = {
+    *((f"v{count}", "f32") for count in (2, 4)),
+    *((f"v{count}", name) for count in (2, 4, 8) for name in ("f16", "bf16")),
+    *((f"v{count}", name) for count in (2, 4) for name in ("f16x2", "bf16x2")),
+}
+"""Vectors that global memory can be updated by."""
+
+
+def _elements(decoder: Decoder, operand: Operand, count: int) -> tuple[Operand, ...]:
+    if count == 1:
+        return (operand,)
+    if not isinstance(operand, Vector) or len(operand.items) != count:
+        raise decoder.error(f"expected a vector of {count} elements")
+    return operand.items
 
 
 class _Plan:

@@ -163,10 +163,25 @@ def _szext(form: Form) -> Raw:
     return extend
 
 
+def _bmsk(form: Form) -> Raw:
+    """A mask of b bits from bit a on."""
+
+    def mask(a: Array, b: Array) -> Array:
+        wraps = "wrap" in form.flags
+        start, count = (
+            (v & np.uint32(31)) if wraps else np.minimum(v, np.uint32(32)) for v in (a, b)
+        )
+        ones = (np.uint64(1) << count.astype(np.uint64)) - np.uint64(1)
+        return (ones << start.astype(np.uint64)).astype(np.uint32)
+
+    return mask
+
+
 OPCODES: tuple[Opcode, ...] = (
     Opcode("prmt", "alu", _prmt),
     Opcode("lop3", "alu", _lop3),
     Opcode("shf", "alu", _funnel),
     Opcode("dp4a", "alu", _dot),
+    regular("bmsk", "alu", Variant(("b32",), 2, _bmsk, required=("clamp", "wrap"))),
     regular("szext", "alu", Variant(names("s32 u32"), 2, _szext, required=("clamp", "wrap"))),
 )

@@ -131,6 +131,8 @@ def _trap(decoder: Decoder, instruction: Instruction) -> Terminator:
 
 def _barrier(decoder: Decoder, instruction: Instruction) -> Terminator:
     """`bar.sync`, `bar.arrive`, `bar.red`, and the same of `barrier{.cta}`."""
+    if instruction.opcode == "barrier" and "cluster" in instruction.modifiers[:1]:
+        return _cluster_barrier(decoder, instruction)
     words = [w for w in instruction.modifiers if w not in ("cta", "aligned")]
     operands = list(instruction.operands)
     reduction: Reduction | None = None
@@ -189,6 +191,29 @@ def _barrier(decoder: Decoder, instruction: Instruction) -> Terminator:
         )
 
     return meet
+
+
+_CLUSTER_BARRIER = 16
+"""Beyond the numbers that a program can name."""
+
+
+def _cluster_barrier(decoder: Decoder, instruction: Instruction) -> Terminator:
+    """
+    `barrier.cluster.{arrive,wait}`, for clusters of one block: its threads meet at the wait.
+
+    Each arrival must be waited for before the next, as the ISA demands.
+    """
+    words = [w for w in instruction.modifiers[1:] if w not in ("acquire", "release", "relaxed")]
+    aligned = words[1:] == ["aligned"]
+    if words[:1] not in (["arrive"], ["wait"]) or (words[1:] and not aligned):
+        raise decoder.error(f"unsupported '{instruction.mnemonic}'")
+    decoder.expect_operands(instruction, 0)
+    if instruction.guard is not None:
+        raise decoder.error(f"unsupported guard of '{instruction.mnemonic}'")
+    resume, line = decoder.next_block, instruction.line
+    if words[0] == "arrive":
+        return lambda x: resume
+    return lambda x: x.barriers.arrive(x, _CLUSTER_BARRIER, None, resume, line, aligned=aligned)
 
 
 _REDUCTIONS: dict[tuple[str, ...], tuple[str, str]] = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prism.simulator.access import AccessPlan, load, store
+from prism.simulator.errors import SimulatorError
 from prism.simulator.instructions.table import (
     Opcode,
     Step,
@@ -105,6 +106,7 @@ _SPACES = {
     "const": "const",
     "shared": "shared",
     "shared::cta": "shared",
+    "shared::cluster": "shared",
     "local": "local",
     "param": "param",
     "param::entry": "param",
@@ -303,6 +305,26 @@ def _isspacep(decoder: Decoder, instruction: Instruction) -> Step:
     return compute(unary(lambda address: address >> np.uint64(56) == window), d, [a])
 
 
+def _mapa(decoder: Decoder, instruction: Instruction) -> Step:
+    """`mapa{.shared::cluster}.type d, a, rank`: a block's own address, as it is a whole cluster."""
+    words = instruction.modifiers
+    if words not in (("u32",), ("u64",), ("shared::cluster", "u32"), ("shared::cluster", "u64")):
+        raise decoder.error(f"unsupported '{instruction.mnemonic}'")
+    decoder.expect_operands(instruction, 3)
+    scalar = TYPES[words[-1]]
+    d = decoder.destination(instruction.operands[0], scalar)
+    a = decoder.source(instruction.operands[1], scalar)
+    rank = decoder.source(instruction.operands[2], TYPES["u32"])
+    line = instruction.line
+
+    def own(r: list[Array], m: Array | None, x: Machine) -> None:
+        if (np.broadcast_to(r[rank] != 0, x.shape) & x.full(x.exact)).any():
+            x.fault(SimulatorError, line, "the address of another block of a cluster of one")
+        write(r, m, d, r[a])
+
+    return own
+
+
 def _hint(decoder: Decoder, instruction: Instruction) -> Step:
     return nothing
 
@@ -313,6 +335,7 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("ldu", _kind, _ld),
     Opcode("st", _kind, _st),
     Opcode("createpolicy", "other", _createpolicy),
+    Opcode("mapa", "alu", _mapa),
     Opcode("isspacep", "alu", _isspacep),
     Opcode("applypriority", "other", _hint),
     Opcode("prefetch", "other", _hint),

@@ -31,6 +31,7 @@ LAUNCHES = {
     "nvcc/wmma": ("wmma_f16", 1, 32, ["f2", "f2", "f4", 16, 16, 64], 0),
     "nvcc/wide": ("wide", 1, 64, ["u8", "u8", "u8", N], 0),
     "nvcc/barrier": ("bulk", 1, 64, ["i4", "i4", "i4", 4], 0),
+    "nvcc/hopper": ("v", 1, 32, ["f4", "f4", "f4"], 0),
     "nvcc/attention": ("attention", 1, 128, ["f2", "f2", "f2", "f4", "f4", 256], 71680),
 }  # fmt: skip
 

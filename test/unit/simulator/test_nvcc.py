@@ -237,3 +237,25 @@ def test_assertions_printing_and_packed_bytes():
     with pytest.raises(SimulatorError, match="trap") as caught:
         kernel.launch(1, 64, [simulator.alloc(x), out])
     assert caught.value.thread == (7, 0, 0)
+
+
+@pytest.mark.parametrize(("grid", "block"), [(1, 1), (2, 64), (3, 45)])
+def test_vector_atomics(grid, block):
+    simulator, kernel = load("hopper", "v")
+    a, b, out = (simulator.alloc(np.zeros(n, "f4")) for n in (4, 8, 4 * block))
+    kernel.launch(grid, block, [a, b, out])
+    count = grid * block
+    assert a.numpy().tolist() == [0, 0, count, 2 * count]
+    assert b.numpy().tolist() == [0, 0, 0, 0, *(count * np.arange(1, 5))]
+    # Each element is atomic by itself: all old values of one differ.
+    if grid == 1:
+        assert sorted(out.numpy().reshape(-1, 4)[:, 3]) == [4 * i for i in range(block)]
+
+
+@pytest.mark.parametrize(("grid", "block"), [(1, 32), (2, 64), (3, 45)])
+def test_a_cluster_of_one_block(grid, block):
+    simulator, kernel = load("hopper", "c")
+    out = simulator.empty(block, "i4")
+    report = kernel.launch(grid, block, [out])
+    assert (out.numpy() == 5 + 1 + 0).all()
+    assert report.barriers == 2 * grid

@@ -230,3 +230,15 @@ def test_spaces_and_hints():
     out = simulator.alloc(np.zeros(2, "u4"))
     simulator.load(text)["k"].launch(1, 1, [out])
     assert out.numpy().tolist() == [0x55, 0x55]
+
+
+@pytest.mark.parametrize("mode", ["clamp", "wrap"])
+def test_bmsk(evaluate, mode):
+    start, count = rng().integers(0, 70, (2, 200)).astype("u4")
+
+    def one(a, b):
+        a, b = (min(a, 32), min(b, 32)) if mode == "clamp" else (a % 32, b % 32)
+        return ((1 << b) - 1 << a) % (1 << 32)
+
+    found = evaluate(f"bmsk.{mode}.b32 %d, %a, %b;", start, count, out="u4")
+    assert found.tolist() == [one(int(a), int(b)) for a, b in zip(start, count, strict=True)]
