@@ -26,10 +26,10 @@ from prism.runtime.manifest import GraphEntry
 from prism.tune.bindings import BindingError
 from prism.tune.choose import Choice
 
-ELEMENT_TYPES = ("f16", "f32")
+ELEMENT_TYPES = ("f16", "bf16", "f32")
 """Element types of tensors that kernels can read and write."""
 
-ELEMENT_TYPES_OF_PRODUCTS = ("f16",)
+ELEMENT_TYPES_OF_PRODUCTS = ("f16", "bf16")
 """Element types of tensors that matrix products can take."""
 
 Progress = Callable[[str], None]

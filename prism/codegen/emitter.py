@@ -213,10 +213,15 @@ class Emitter:
         return tuple(self._append(LdMatrixOp(pointer, count, trans=trans, offset=offset)).results)
 
     def mma(
-        self, a: Sequence[SSAValue], b: Sequence[SSAValue], c: Sequence[SSAValue]
+        self,
+        a: Sequence[SSAValue],
+        b: Sequence[SSAValue],
+        c: Sequence[SSAValue],
+        *,
+        bf16: bool = False,
     ) -> tuple[SSAValue, ...]:
-        """One m16n8k16 product."""
-        return tuple(self._append(MmaOp(a, b, c)).results)
+        """One m16n8k16 product of f16, or bf16."""
+        return tuple(self._append(MmaOp(a, b, c, bf16=bf16)).results)
 
     def shuffle(self, value: SSAValue, mask: int) -> SSAValue:
         """The value of the lane at number xor mask."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import f16, f32, i32
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import bf16, f16, f32, i32
+from xdsl.ir import Attribute, SSAValue
 
 from prism.codegen.block_state import BlockState, Coordinate, Group
 from prism.codegen.emitter import Emitter
@@ -165,10 +165,19 @@ class SharedTile:
         predicate = self._limits(row, column)
         if self.type.element_type == f32:
             return list(e.load(pointer, [f32] * width, offset, predicate))
+        brain = self.type.element_type == bf16
         if width == 1:
-            (half,) = e.load(pointer, [f16], offset, predicate)
+            (half,) = e.load(pointer, [self.type.element_type], offset, predicate)
+            if brain:
+                return [e.op("bits.f32", e.mul(e.op("bits.bf16", half), 1 << 16))]
             return [e.op("cvt.f32.f16", half)]
         packed = e.load(pointer, [i32] * (width // 2), offset, predicate)
+        if brain:
+            return [
+                e.op("bits.f32", bits)
+                for pair in packed
+                for bits in (e.mul(pair, 1 << 16), e.op("and.b32", pair, e.constant(-(1 << 16))))
+            ]
         return [e.op("cvt.f32.f16", half) for pair in packed for half in e.ops("unpack.f16", pair)]
 
     def store(
@@ -182,19 +191,20 @@ class SharedTile:
             column = group.column.plus(start)
             pointer, offset = self.address(group.row, column)
             inside = e.both(self._limits(group.row, column), predicate)
-            packed = pack(self._state, self.type.element_type == f16, values[start : start + step])
+            packed = pack(self._state, self.type.element_type, values[start : start + step])
             e.store(packed, pointer, offset, inside)
 
 
-def pack(state: BlockState, half: bool, values: Sequence[SSAValue]) -> list[SSAValue]:
-    """f32 values as registers to store: themselves, or rounded to f16, two in a register."""
+def pack(state: BlockState, element: Attribute, values: Sequence[SSAValue]) -> list[SSAValue]:
+    """f32 values as registers to store: themselves, or rounded to 16 bits, two in a register."""
     e = state.emitter
-    if not half:
+    if element == f32:
         return list(values)
+    name = "f16" if element == f16 else "bf16"
     if len(values) == 1:
-        return [e.op("cvt.rn.f16.f32", values[0])]
+        return [e.op(f"cvt.rn.{name}.f32", values[0])]
     return [
-        e.op("cvt.rn.f16x2.f32", high, low)
+        e.op(f"cvt.rn.{name}x2.f32", high, low)
         for low, high in zip(values[::2], values[1::2], strict=True)
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import f16, f32, i32
+from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute, SSAValue
 
 from prism.codegen.block_state import BlockState, Coordinate
@@ -41,8 +41,8 @@ def vector_elements(window: Window, element_bytes: int, at_most: int) -> int:
 
 
 def _registers(element: Attribute, vector: int) -> list[Attribute]:
-    """The registers of a vector: f32, f16, or pairs of f16 in i32."""
-    if element == f16 and vector > 1:
+    """The registers of a vector: f32, 16 bits, or pairs of those in i32."""
+    if element != f32 and vector > 1:
         return [i32] * (vector // 2)
     return [element] * vector
 
@@ -188,7 +188,7 @@ def lower_store(state: BlockState, op: StoreOp) -> None:
                 pointer, offset = part.address(group.row, column)
                 inside = state.inside(group.row, column, part.bounds)
                 values = registers[position : position + step]
-                e.store(pack(state, part.element != f32, values), pointer, offset, inside)
+                e.store(pack(state, part.element, values), pointer, offset, inside)
                 position += step
 
     e.when(e.both(part.exists, _is_first(state, op, type.layout.data)), store)

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from math import prod
 
-from xdsl.dialects.builtin import Float16Type, Float32Type, TensorType, f16, f32
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import TensorType, bf16, f16, f32
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from prism.codegen.block_builder import BlockBuilder
 from prism.codegen.errors import CannotLower
@@ -102,6 +102,9 @@ class _GraphLowering:
         self._folded = {op.tile for op in self._accums() if self._accumulates_in_place(op)}
         self._operands = OperandSizes(point, self._folded)
         graph_types = [*self._graph.inputs, *self._graph.results_]
+        elements = {as_tensor(value.type).element_type for value in self._graph.inputs}
+        # what products multiply: mma.sync takes operands of one type
+        self._half: Attribute = bf16 if bf16 in elements else f16
         self._builder = BlockBuilder([self._static_tensor(value) for value in graph_types])
         arguments = self._builder.entry.args
         for argument, source in zip(arguments, graph_types, strict=True):
@@ -111,7 +114,7 @@ class _GraphLowering:
             zip(self._graph.body.block.args, inputs, strict=True)
         )
         self._outputs = arguments[len(self._graph.inputs) :]
-        # where a value is: in shared memory as it is, as a fragment, as an f16 operand of a product
+        # where a value is: in shared memory as it is, as a fragment, as an operand of a product
         self._tiles: dict[SSAValue, SSAValue] = {}
         self._fragments: dict[SSAValue, SSAValue] = {}
         self._operand_tiles: dict[SSAValue, SSAValue] = {}
@@ -123,9 +126,9 @@ class _GraphLowering:
     def _static_tensor(self, value: SSAValue) -> TensorType:
         """The tensor type with the sizes of this point."""
         tensor = as_tensor(value.type)
-        if tensor.element_type not in (f16, f32):
+        if tensor.element_type not in ELEMENT_BYTES:
             raise CannotLower(
-                f"element type: expected f16 or f32, found {tensor.element_type}", self._graph
+                f"element type: expected f16, bf16 or f32, found {tensor.element_type}", self._graph
             )
         shape = [self._point.size(size, self._graph) for size in shape_of(tensor)]
         if len(shape) not in TENSOR_RANKS:
@@ -248,11 +251,13 @@ class _GraphLowering:
         else:
             operand = None
         element = as_tensor(self._tensors[op.tensor].type).element_type
-        tile = self._alloc(sizes, f16 if element == f16 else f32, op.result, stages)
+        tile = self._alloc(sizes, element, op.result, stages)
         self._tiles[op.result] = tile
         if op.result in self._operands.sizes:
-            if element != f16:
-                raise CannotLower(f"operand of a product: expected f16, found {element}", op)
+            if element != self._half:
+                raise CannotLower(
+                    f"operand of a product: expected {self._half}, found {element}", op
+                )
             if operand is not None:
                 self._operand_tiles[op.result] = tile
         return tile
@@ -306,10 +311,10 @@ class _GraphLowering:
         return self._builder.add(op, reads=[scratch], writes=[scratch]).result
 
     def _make_operand(self, value: SSAValue) -> None:
-        """Computes an operand of a product as f16 into shared memory, zeros beyond its part."""
+        """Computes an operand of a product into shared memory, zeros beyond its part."""
         sizes = self._operands.sizes[value]
         fragment = self._map(value, self._layout_covering(value, sizes), self._matrix(value))
-        tile = self._alloc(sizes, f16, value)
+        tile = self._alloc(sizes, self._half, value)
         self._builder.add(SpillOp(fragment, tile), writes=[tile])
         self._operand_tiles[value] = tile
 
@@ -486,7 +491,7 @@ class _GraphLowering:
     def _alloc(
         self,
         sizes: tuple[int, int],
-        element: Float16Type | Float32Type,
+        element: Attribute,
         value: SSAValue,
         stages: int = 1,
     ) -> SSAValue:
@@ -527,7 +532,7 @@ class _GraphLowering:
         if not isinstance(layout, MmaLayout) or vector <= (1 if layout.swap else 2):
             return fragment
         sizes = self._sizes(op.tile)
-        tile = self._alloc(sizes, f16 if element == f16 else f32, op.tile)
+        tile = self._alloc(sizes, element, op.tile)
         self._builder.add(SpillOp(fragment, tile), writes=[tile])
         region = Region(Block(arg_types=[f32]))
         region.block.add_op(ThreadYieldOp(region.block.args[0]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import f32
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import bf16, f32
+from xdsl.ir import Attribute, SSAValue
 
 from prism.codegen.block_state import BlockState
 from prism.codegen.fragments import pack, swizzle_phase
@@ -97,7 +97,8 @@ def lower_mma(state: BlockState, op: MmaOp) -> None:
     warp_long, warp_short, warp_k = state.warp_indices(layout)
     long0 = e.mul(warp_long, layout.tiles[0] * MMA_LONG)
     short0 = e.mul(warp_short, layout.tiles[1] * MMA_SHORT)
-    packed = _packed(state, op.lhs)
+    element = shared_of(op.rhs).element_type
+    packed = _packed(state, op.lhs, element)
     # k warps take steps in turn, or those whose columns they hold of a fragment
     k0 = e.mul(warp_k, MMA_DEPTH * (len(packed) or 1))
     low16, high16 = e.rem(lane, 16), e.mul(e.div(lane, 16), 8)
@@ -147,7 +148,7 @@ def lower_mma(state: BlockState, op: MmaOp) -> None:
         for y in range(layout.tiles[0]):
             for x in range(layout.tiles[1]):
                 position = (y * layout.tiles[1] + x) * 4
-                result += e.mma(a[y], b[x], acc[position : position + 4])
+                result += e.mma(a[y], b[x], acc[position : position + 4], bf16=element == bf16)
         return result
 
     unroll = steps
@@ -162,7 +163,9 @@ def lower_mma(state: BlockState, op: MmaOp) -> None:
     state.fragments[op.result] = e.loop(steps, state.fragments[op.acc], body, unroll)
 
 
-def _packed(state: BlockState, lhs: SSAValue) -> list[list[tuple[SSAValue, ...]]]:
+def _packed(
+    state: BlockState, lhs: SSAValue, element: Attribute
+) -> list[list[tuple[SSAValue, ...]]]:
     """
     A fragment as the A operands of the next product, per step of 16 columns and tile of rows; none
     of a shared tile.
@@ -179,7 +182,7 @@ def _packed(state: BlockState, lhs: SSAValue) -> list[list[tuple[SSAValue, ...]]
 
     def operand(row: int, step: int) -> tuple[SSAValue, ...]:
         first = (row * columns + 2 * step) * 4
-        return tuple(pack(state, half=True, values=registers[first : first + 8]))
+        return tuple(pack(state, element, registers[first : first + 8]))
 
     return [[operand(row, step) for row in range(rows)] for step in range(columns // 2)]
 

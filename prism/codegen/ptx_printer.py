@@ -236,7 +236,8 @@ class _KernelPrinter:
     def _mma(self, op: Operation) -> None:
         assert isinstance(op, MmaOp)
         registers = ", ".join(self._regs(values) for values in (op.d, op.a, op.b, op.c))
-        self._emit(f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {registers};")
+        element = "f16" if op.bf16 is None else "bf16"
+        self._emit(f"mma.sync.aligned.m16n8k16.row.col.f32.{element}.{element}.f32 {registers};")
 
     def _shuffle(self, op: Operation) -> None:
         assert isinstance(op, ShuffleOp)

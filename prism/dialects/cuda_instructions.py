@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import f16, f32, i1, i32, i64
+from xdsl.dialects.builtin import bf16, f16, f32, i1, i32, i64
 from xdsl.ir import Attribute
 
 from prism.dialects.cuda_types import GLOBAL, SHARED
@@ -97,6 +97,11 @@ _TABLE = (
     _plain("cvt.rn.f16.f32", (f32,), f16),
     # the first operand of a packing conversion is the upper half
     _plain("cvt.rn.f16x2.f32", (f32, f32), i32),
+    _plain("cvt.rn.bf16.f32", (f32,), bf16),
+    _plain("cvt.rn.bf16x2.f32", (f32, f32), i32),
+    # bf16 is the upper half of an f32: its bits, and those of an i32 as f32
+    _plain("cvt.u32.u16", (bf16,), i32, "bits.bf16"),
+    _plain("mov.b32", (i32,), f32, "bits.f32"),
     Instruction("unpack.f16", (i32,), (f16, f16), "mov.b32 {{{r0}, {r1}}}, {a0};"),
     # 6.4: addresses
     Instruction("shared.base", (), (SHARED,), "mov.u32 {r0}, {smem};"),

@@ -338,8 +338,8 @@ class LdMatrixOp(IRDLOperation):
 @irdl_op_definition
 class MmaOp(IRDLOperation):
     """
-    `mma.sync.m16n8k16`, f16 operands and f32 accumulators (PTX ISA 9.7.14.5): d = a * b + c over
-    the warp.
+    `mma.sync.m16n8k16`, f16 or with `bf16` bf16 operands and f32 accumulators (PTX ISA 9.7.14.5):
+    d = a * b + c over the warp.
 
     `a` is 16x16 row-major in 4 registers, `b` 16x8 column-major in 2, `c` and `d` 16x8 in 4.
 
@@ -348,6 +348,7 @@ class MmaOp(IRDLOperation):
 
     name = "cuda.mma"
 
+    bf16 = opt_prop_def(UnitAttr)
     a = var_operand_def(i32)
     b = var_operand_def(i32)
     c = var_operand_def(f32)
@@ -355,8 +356,19 @@ class MmaOp(IRDLOperation):
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
-    def __init__(self, a: Sequence[SSAValue], b: Sequence[SSAValue], c: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[a, b, c], result_types=[[f32] * 4])
+    def __init__(
+        self,
+        a: Sequence[SSAValue],
+        b: Sequence[SSAValue],
+        c: Sequence[SSAValue],
+        *,
+        bf16: bool = False,
+    ) -> None:
+        super().__init__(
+            operands=[a, b, c],
+            result_types=[[f32] * 4],
+            properties={"bf16": UnitAttr() if bf16 else None},
+        )
 
     def verify_(self) -> None:
         for name, values, expected in (
@@ -376,13 +388,15 @@ class MmaOp(IRDLOperation):
             )
             return [parser.resolve_operand(value, element) for value in values]
 
+        bf16 = parser.parse_optional_keyword("bf16") is not None
         a = registers(i32)
         parser.parse_punctuation("*")
         b = registers(i32)
         parser.parse_punctuation("+")
-        return cls(a, b, registers(f32))
+        return cls(a, b, registers(f32), bf16=bf16)
 
     def print(self, printer: Printer) -> None:
+        printer.print_string(" bf16" if self.bf16 is not None else "")
         for separator, values in ((" ", self.a), (" * ", self.b), (" + ", self.c)):
             printer.print_string(separator)
             printer.print_list(values, printer.print_ssa_value)

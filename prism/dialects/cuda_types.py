@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import StringAttr, f16, f32, i1, i32, i64
+from xdsl.dialects.builtin import StringAttr, bf16, f16, f32, i1, i32, i64
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -46,7 +46,7 @@ class PtrType(ParametrizedAttribute, TypeAttribute):
 GLOBAL = PtrType(StringAttr("global"))
 SHARED = PtrType(StringAttr("shared"))
 
-REGISTER_BYTES: dict[Attribute, int] = {i32: 4, i64: 8, f16: 2, f32: 4}
+REGISTER_BYTES: dict[Attribute, int] = {i32: 4, i64: 8, f16: 2, bf16: 2, f32: 4}
 """Bytes in memory of the scalar types that can be loaded and stored."""
 
 REGISTER_CLASS: dict[Attribute, tuple[str, str]] = {
@@ -57,8 +57,15 @@ REGISTER_CLASS: dict[Attribute, tuple[str, str]] = {
     GLOBAL: ("rd", "b64"),
     f32: ("f", "f32"),
     f16: ("h", "b16"),
+    bf16: ("h", "b16"),
 }
 """Per type: the prefix of its PTX registers and their declared type."""
 
-MEMORY_TYPE: dict[Attribute, str] = {i32: "b32", i64: "b64", f16: "b16", f32: "f32"}
+MEMORY_TYPE: dict[Attribute, str] = {
+    i32: "b32",
+    i64: "b64",
+    f16: "b16",
+    bf16: "b16",
+    f32: "f32",
+}
 """The PTX type of loads and stores of a scalar."""

@@ -158,7 +158,7 @@ def _verify_tensor(argument: BlockArgument) -> None:
         or type.element_type not in ELEMENT_BYTES
     ):
         raise VerifyException(
-            f"argument {argument.index}: expected a tensor of rank 2 or 3 of f16 or f32, "
+            f"argument {argument.index}: expected a tensor of rank 2 or 3 of f16, bf16 or f32, "
             f"found {type}"
         )
     size = prod(type.get_shape()) * ELEMENT_BYTES[type.element_type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType, UnitAttr, f16
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType, UnitAttr, bf16, f16
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -341,10 +341,10 @@ class ZeroOp(IRDLOperation):
 @irdl_op_definition
 class MmaOp(IRDLOperation):
     """
-    acc + lhs * rhs, shared f16 tiles [m, k] and [k, n], on mma.sync m16n8k16.
+    acc + lhs * rhs, shared tiles [m, k] and [k, n] of f16 or bf16, on mma.sync m16n8k16.
 
     Where the tiles differ in k, the smaller size counts. The k warps of the layout take the steps
-    of 16 along k in turn. The lhs may be a fragment, rounded to f16 in registers: each warp then
+    of 16 along k in turn. The lhs may be a fragment, rounded in registers: each warp then
     multiplies the columns that it holds, so that the fragment's warps along columns are the k warps
     of the product.
 
@@ -394,6 +394,10 @@ class MmaOp(IRDLOperation):
         else:
             lhs = shared_of(self.lhs)
             _verify_operand("lhs", lhs)
+            if lhs.element_type != rhs.element_type:
+                raise VerifyException(
+                    f"rhs: expected {lhs.element_type} as the lhs, found {rhs.element_type}"
+                )
             lhs_sizes, step = lhs.sizes, MMA_DEPTH * layout.warps[2]
         if lhs_sizes[0] < rows or rhs.sizes[1] < columns:
             raise VerifyException(
@@ -422,8 +426,8 @@ def operand_layout(layout: MmaLayout, operand: FragmentType) -> MmaLayout | None
 
 def _verify_operand(name: str, tile: SharedType) -> None:
     """Checks that ldmatrix can load a tile."""
-    if tile.element_type != f16:
-        raise VerifyException(f"{name}: expected f16, found {tile.element_type}")
+    if tile.element_type not in (f16, bf16):
+        raise VerifyException(f"{name}: expected f16 or bf16, found {tile.element_type}")
     if tile.pitch.data % 8:
         raise VerifyException(
             f"{name}: expected a pitch of a multiple of 8 elements, found {tile.pitch.data}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, f16, f32
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, bf16, f16, f32
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -304,7 +304,9 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
         if len(self.shape) != 2 or any(size.data < 1 for size in self.shape):
             raise VerifyException("shape: expected 2 positive sizes")
         if self.element_type not in ELEMENT_BYTES:
-            raise VerifyException(f"element type: expected f16 or f32, found {self.element_type}")
+            raise VerifyException(
+                f"element type: expected f16, bf16 or f32, found {self.element_type}"
+            )
         if self.pitch.data < self.sizes[1]:
             raise VerifyException(
                 f"pitch: expected at least {self.sizes[1]}, found {self.pitch.data}"
@@ -346,7 +348,7 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
                 printer.print_string(f", stages {self.stages.data}")
 
 
-ELEMENT_BYTES: dict[Attribute, int] = {f16: 2, f32: 4}
+ELEMENT_BYTES: dict[Attribute, int] = {f16: 2, bf16: 2, f32: 4}
 """Bytes of the element types that kernels read and write."""
 
 

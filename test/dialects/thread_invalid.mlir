@@ -90,7 +90,7 @@ thread.sum_lanes %f to %s : !wide, !thread.shared<[8, 1], f32, pitch 1>
 }
 
 // -----
-// CHECK: argument 0: expected a tensor of rank 2 or 3 of f16 or f32, found tensor<?x4xf16>
+// CHECK: argument 0: expected a tensor of rank 2 or 3 of f16, bf16 or f32, found tensor<?x4xf16>
 thread.kernel @k(%x: tensor<?x4xf16>) grid [1, 1, 1] warps 1 target "sm_80" {
   thread.return
 }

@@ -450,8 +450,17 @@ class TestRefused:
     def test_types(self, lab):
         with pytest.raises(CannotLower, match="operand of a product: expected f16, found f32"):
             lab.emit(self.graph(lab, f32), self.SIZES, self.PARAMS)
-        with pytest.raises(CannotLower, match="element type: expected f16 or f32, found bf16"):
-            lab.emit(self.graph(lab, bf16), self.SIZES, self.PARAMS)
+
+    def test_mixed_operands(self, lab):
+        """mma.sync multiplies operands of one type."""
+        tensors = [lab.tensor("n", "d"), lab.tensor("d", "m", element=bf16)]
+
+        def body(b):
+            return b.output(b.op("matmul", b.input(0, {}, {}), b.input(1, {}, {})), {})
+
+        graph = lab.graph(tensors, lab.tensor("n", "m"), body)
+        with pytest.raises(CannotLower, match="operand of a product: expected bf16, found f16"):
+            lab.emit(graph, self.SIZES, {"warps": 1})
 
     def test_rank(self, lab):
         t = lab.tensor("a", "b", "n", "d")
