@@ -13,6 +13,7 @@ from prism.cli.bench_stacked import BLOCKS, exponent, stacked_mlp
 from prism.cli.environment import make_context
 from prism.cli.source import parse_text
 from prism.search.from_ir import UnsupportedError, read_workload, workload_funcs
+from prism.search.stopwatch import Stopwatch
 
 from .conftest import EXAMPLES, Prism
 
@@ -28,6 +29,7 @@ def test_a_row_per_workload(prism: Prism):
     assert list(row["seconds"]) == ["egraph", "generate", "maps", "verify"]
     assert all(seconds >= 0 for seconds in row["seconds"].values())
     assert row["total"] == pytest.approx(sum(row["seconds"].values()), abs=1e-4)
+    assert row["seconds"]["egraph"] > 0
     assert row["proven"] == row["typed"] > 0
     assert (row["unknown"], row["not_proven"], row["paper"]) == (0, 0, None)
     assert data["machine"]["cpus"] >= 1
@@ -107,6 +109,22 @@ def test_stacked_blocks_are_workloads(blocks):
     workload = read_workload(func)
     terms = workload.table.topological(workload.outputs)
     assert len(terms) == 5 * blocks + 1 + 3 * blocks
+
+
+def test_a_stopwatch_adds_up_calls_and_what_fails():
+    watch = Stopwatch()
+
+    def divide(a: float, b: float) -> float:
+        time.sleep(0.01)
+        return a / b
+
+    timed = watch.times(divide)
+    assert timed(6, b=3) == 2
+    first = watch.seconds
+    assert first >= 0.01
+    with pytest.raises(ZeroDivisionError):
+        timed(1, 0)
+    assert watch.seconds >= first + 0.01
 
 
 def test_the_exponent_of_growth():
