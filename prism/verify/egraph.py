@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -19,13 +20,18 @@ Expr: TypeAlias = eb.Lit | eb.Var | eb.Call
 
 _SPAN = eb.RustSpan(__name__, 0, 0)
 
+_RULESET = re.compile(r"\(ruleset ([\w-]+)\)")
+
 _MAX_I64 = 2**63 - 1
 
 
 @lru_cache(maxsize=16)
-def _commands(rank: int, functions: frozenset[str], noting: bool) -> list[Any]:
-    """The parsed program; parsing costs more than running, so once per process."""
-    return eb.EGraph().parse_program(program(rank, functions, noting=noting))
+def _commands(
+    rank: int, functions: frozenset[str], noting: bool
+) -> tuple[list[Any], tuple[str, ...]]:
+    """The parsed program and its rulesets; parsing costs more than running, so once per process."""
+    text = program(rank, functions, noting=noting)
+    return eb.EGraph().parse_program(text), tuple(_RULESET.findall(text))
 
 
 class EGraph:
@@ -49,7 +55,8 @@ class EGraph:
         )
         self._terms = frozenset(terms)
         self._egraph = eb.EGraph()
-        self._egraph.run_program(*_commands(table.rank, functions, noting))
+        commands, self._rulesets = _commands(table.rank, functions, noting)
+        self._egraph.run_program(*commands)
         actions: list[eb.Set | eb.Expr_] = [
             eb.Expr_(_SPAN, _call("Axis", _string(axis))) for axis in dict.fromkeys(axes)
         ]
@@ -76,6 +83,10 @@ class EGraph:
             if isinstance(output, eb.RunScheduleOutput):
                 return output.report.updated
         raise TypeError("egglog gave no report of a schedule")
+
+    def slices(self, phase: str) -> list[str]:
+        """The schedules of the rulesets that a phase consists of."""
+        return [f"(run {name})" for name in self._rulesets if name.startswith(f"{phase}-")]
 
     def nodes(self) -> int:
         """The number of e-nodes and facts."""

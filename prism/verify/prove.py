@@ -5,9 +5,10 @@ its candidates, which share most of their terms.
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from xdsl.dialects import func
@@ -29,8 +30,10 @@ from prism.verify.terms import TermTable
 from prism.verify.verdict import Limits, Verdict
 
 _MOVE = "(saturate (seq (saturate analysis) (run movement) (run simplification)))"
-_ALGEBRA = "(run algebra)"
-_DISTRIBUTE = "(run distribution)"
+
+Limit = Literal["rounds", "nodes", "seconds", "memory"]
+
+_MARGIN = 1.5
 
 _SHARED_NODES = 12_000
 """An e-graph of several graphs may have this many nodes before they are tried one by one."""
@@ -106,7 +109,7 @@ class Closure:
     """The e-graph when the search ended, and the limit that ended it, or nothing if it was done."""
 
     egraph: EGraph
-    limit: Literal["rounds", "nodes", "seconds"] | None
+    limit: Limit | None
 
 
 def close(
@@ -126,20 +129,82 @@ def close(
     unproven = set(goals)
     distributions = limits.distributions
     egraph = EGraph(table, (term for goal in unproven for term in goal), axes, noting=noting)
+    guard = _Guard(egraph, limits, start)
     for _ in range(limits.rounds):
         egraph.run(_MOVE)
         unproven = {goal for goal in unproven if not egraph.same(*goal)}
         if not unproven:
             return Closure(egraph, None)
-        if egraph.nodes() > limits.nodes:
-            return Closure(egraph, "nodes")
-        if time.perf_counter() - start > limits.seconds:
-            return Closure(egraph, "seconds")
-        if not egraph.run(_ALGEBRA):
-            if not distributions or not egraph.run(_DISTRIBUTE):
+        if (limit := guard.limit()) is not None:
+            return Closure(egraph, limit)
+        changed = guard.run("algebra")
+        if changed is False:
+            if not distributions:
+                return Closure(egraph, None)
+            changed = guard.run("distribution")
+            if changed is False:
                 return Closure(egraph, None)
             distributions -= 1
+        if not isinstance(changed, bool):
+            return Closure(egraph, changed)
     return Closure(egraph, "rounds")
+
+
+@dataclass
+class _Guard:
+    """
+    Keeps an e-graph within the limits: a phase is run at once while it is far from them, axiom by
+    axiom when it is near, as one step over a large e-graph may multiply it. An axiom that would
+    cross a limit by growing the e-graph as it last did, and half as much again, is not run.
+    """
+
+    egraph: EGraph
+    limits: Limits
+    start: float
+    growth: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    """Per axiom the factor by which it last grew the e-graph, and the seconds it took."""
+
+    def limit(self) -> Limit | None:
+        """The limit that is reached, if any."""
+        if self.egraph.nodes() > self.limits.nodes:
+            return "nodes"
+        if time.perf_counter() - self.start > self.limits.seconds:
+            return "seconds"
+        return "memory" if resident_bytes() > self.limits.memory else None
+
+    def run(self, phase: str) -> bool | Limit:
+        """Runs the axioms of a phase once; whether anything changed, or the limit reached."""
+        if self._far():
+            return self.egraph.run(f"(run {phase})")
+        changed = False
+        for schedule in self.egraph.slices(phase):
+            before, began = self.egraph.nodes(), time.perf_counter()
+            factor, seconds = self.growth.get(schedule, (1.0, 0.0))
+            if before * (1 + (factor - 1) * _MARGIN) > self.limits.nodes:
+                return "nodes"
+            if began - self.start + seconds * factor * _MARGIN > self.limits.seconds:
+                return "seconds"
+            changed |= self.egraph.run(schedule)
+            took = time.perf_counter() - began
+            self.growth[schedule] = (self.egraph.nodes() / max(before, 1), took)
+            if (limit := self.limit()) is not None:
+                return limit
+        return changed
+
+    def _far(self) -> bool:
+        return (
+            self.egraph.nodes() < self.limits.nodes / 20
+            and time.perf_counter() - self.start < self.limits.seconds / 20
+        )
+
+
+def resident_bytes() -> int:
+    """The memory that the process holds, 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 @dataclass(frozen=True)
@@ -228,7 +293,7 @@ class _Proof:
     def _goals(self, graph: Encoded) -> list[tuple[int, int]]:
         return list(zip(graph.outputs, self.goal.outputs, strict=True))
 
-    def _limit_text(self, limit: Literal["rounds", "nodes", "seconds"]) -> str:
+    def _limit_text(self, limit: Limit) -> str:
         match limit:
             case "rounds":
                 return f"the limit of {self.limits.rounds} rounds of the axioms was reached"
@@ -236,6 +301,8 @@ class _Proof:
                 return f"the limit of {self.limits.nodes} nodes was reached"
             case "seconds":
                 return f"the limit of {self.limits.seconds} seconds was reached"
+            case "memory":
+                return f"the limit of {self.limits.memory} bytes of memory was reached"
 
     def _reason(self, egraph: EGraph, graph: Encoded) -> str:
         """What is missing: the first tile that is no chunk of a whole tensor, or else a result."""

@@ -79,9 +79,7 @@ _DECLARATIONS = """
 (relation additive (String))
 (ruleset analysis)
 (ruleset movement)
-(ruleset algebra)
 (ruleset simplification)
-(ruleset distribution)
 """
 
 _ANALYSES = """
@@ -218,6 +216,9 @@ def program(rank: int, functions: frozenset[str], *, noting: bool = False) -> st
     that occur in the terms. An axiom whose left side needs one that neither occurs nor comes from
     another axiom never applies, and leaving it out changes nothing but the time. With `noting` the
     rules note their instances.
+
+    The phases `algebra` and `distribution` are made of one ruleset per axiom, `algebra-7`, so that
+    the search can stop between two of them.
     """
     directed, reached = _applicable(functions)
     lines = [_DECLARATIONS, _ANALYSES, *([ground_declarations()] if noting else [])]
@@ -226,7 +227,16 @@ def program(rank: int, functions: frozenset[str], *, noting: bool = False) -> st
         f'({predicate} "{name}")' for predicate, names in FUNCTION_FACTS.items() for name in names
     )
     lines += (_sign_rule(fact, rank) for fact in SIGN_FACTS if _uses(fact.term) <= reached)
-    lines += (_rule(rule, rank, noting=noting) for rule in directed)
+    slices: dict[str, list[str]] = {"algebra": [], "distribution": []}
+    for number, rule in enumerate(directed):
+        ruleset = ruleset_of(rule.axiom)
+        if ruleset in slices:
+            slices[ruleset].append(f"{ruleset}-{number}")
+            ruleset = slices[ruleset][-1]
+            lines.append(f"(ruleset {ruleset})")
+        lines.append(_rule(rule, rank, ruleset, noting=noting))
+    for phase, names in slices.items():
+        lines.append(f"(unstable-combined-ruleset {phase} {' '.join(names)})")
     return "\n".join(lines)
 
 
@@ -320,7 +330,7 @@ class _Compiler:
             self.premises.append(f"(= {size} (size {self.match(term)} {dim}))")
 
 
-def _rule(rule: DirectedAxiom, rank: int, *, noting: bool) -> str:
+def _rule(rule: DirectedAxiom, rank: int, ruleset: str, *, noting: bool) -> str:
     axiom = rule.axiom
     compiler = _Compiler(rank)
     root = compiler.match(rule.left)
@@ -345,7 +355,7 @@ def _rule(rule: DirectedAxiom, rank: int, *, noting: bool) -> str:
     premises = " ".join(compiler.premises)
     if axiom.simplifies:
         actions += f" (subsume {_build(rule.left)})"
-    return f"(rule ({premises}) ({actions}) :ruleset {ruleset_of(axiom)})"
+    return f"(rule ({premises}) ({actions}) :ruleset {ruleset})"
 
 
 def ruleset_of(axiom: Axiom) -> str:

@@ -13,12 +13,15 @@ class Limits:
     """
     Bounds of one proof search. A bound that stops it makes the verdict `unknown`, never `equal`.
 
-    `nodes` counts e-nodes and facts; it and `seconds` are checked between rounds of the axioms.
+    `nodes` counts e-nodes and facts. Near a limit all are checked after each axiom, and none is run
+    that would cross one by growing the e-graph as before.
     """
 
     rounds: int = 40
     nodes: int = 20_000
     seconds: float = 10.0
+    memory: int = 4 * 2**30
+    """Bytes that the process may hold."""
     distributions: int = 2
     """How often products of sums are multiplied out; not a limit but the depth of the search."""
 

@@ -124,6 +124,30 @@ def test_ten_summands_end_in_a_verdict() -> None:
     assert proven(left, right.replace("(add L K)", "(add L L)"), shapes) in (False, None)
 
 
+def test_limits_hold_where_associativity_explodes() -> None:
+    """Ten summands against ten factors: never equal, and the e-graph would grow without end."""
+    names = "ABCDEFGHKL"
+    table = TermTable()
+    binding: dict[str, int | str | Constant] = {
+        name: table.input(name, (("n",), ("d",))) for name in names
+    }
+    sums, products = (
+        build_term(table, parse(reduce(lambda a, b: f"({head} {a} {b})", names)), binding)
+        for head in ("add", "mul")
+    )
+    for limits, reached in (
+        (Limits(), "nodes"),
+        (Limits(nodes=10**8, seconds=1.0), "seconds"),
+        (Limits(nodes=10**8, memory=1), "memory"),
+        (Limits(nodes=10**8, rounds=3), "rounds"),
+    ):
+        start = time.perf_counter()
+        closure = close(table, [], [(sums, products)], limits, start)
+        assert closure.limit == reached
+        assert not closure.egraph.same(sums, products)
+        assert closure.egraph.nodes() <= 1.1 * limits.nodes
+
+
 def test_a_limit_never_proves() -> None:
     case = ("(exp (sub A B))", "(div (exp A) (exp B))", "A: n d, B: n d")
     assert proven(*case, Limits(rounds=1)) is None
