@@ -6,6 +6,8 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
+from prism.cli import bench_tune
+
 DEFAULT_LIMIT = 60.0
 
 
@@ -55,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help="write the JSON there, too"
     )
     codegen.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    tune = benches.add_parser(
+        "tune", help="the chosen points, and how near the best of a sweep they are"
+    )
+    tune.set_defaults(module="prism.cli.bench", bench="prism.cli.bench_tune")
+    bench_tune.add_arguments(tune)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -85,6 +86,8 @@ class Compilation:
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     target: str = ""
     kernels: tuple[CompiledKernel, ...] = ()
+    measured: Mapping[str, Any] | None = None
+    """What measured tuning did, for the report."""
 
     @property
     def counts(self) -> GraphCounts:
@@ -131,17 +134,17 @@ class Pipeline:
 
         result = self.result
         result.sizes, result.target = parse_sizes(shape, result.workload), target
-        with self._stage("tune"), self._located():
+        with self.stage("tune"), self._located():
             (result.choice,) = tune_module(result.module, shape, target, graph, overrides)
         self._verify("tune")
         # Described now: lowering replaces the graph by launches.
         result.graph = describe_graph(result.choice)
         self._run("lower-to-thread")
         self._run("lower-to-cuda")
-        with self._stage("emit-ptx"):
+        with self.stage("emit-ptx"):
             emitted = emit_module(result.module)
         self._run("emit-ptx", more=True)
-        with self._stage("assemble"):
+        with self.stage("assemble"):
             per_sm = result.choice.cost.blocks_per_sm
             kernels = [CompiledKernel(each, _assemble(each, target, per_sm)) for each in emitted]
         result.kernels = tuple(kernels)
@@ -167,7 +170,7 @@ class Pipeline:
 
     def _run(self, name: str, *, more: bool = False) -> None:
         """Run the pass `prism-NAME`; with `more` its time adds to a stage that began before."""
-        with self._stage(name, more=more), self._located():
+        with self.stage(name, more=more), self._located():
             load_pass(f"prism-{name}")().apply(self._context, self.result.module)
         self._verify(name)
 
@@ -178,7 +181,8 @@ class Pipeline:
             raise InvalidIRError(f"prism-{name} left invalid IR: {one_line(str(error))}") from error
 
     @contextmanager
-    def _stage(self, name: str, *, more: bool = False) -> Generator[None]:
+    def stage(self, name: str, *, more: bool = False) -> Generator[None]:
+        """Shows a stage while its body runs, and notes its seconds; `more` adds to those before."""
         self._progress(name)
         start = time.perf_counter()
         yield

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from prism.cli import bench, db, space
+from prism.cli import bench, db, space, tuning_options
 from prism.errors import JobFailedError, PrismError
 
 EXIT_FAILED = 1
@@ -50,6 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="PATH|none",
         help="the tuning database (default: PRISM_DB, or prism/tuning.db in the cache directory)",
     )
+    tuning_options.add_tuning(optimize)
     _add_json(optimize)
 
     run = commands.add_parser(

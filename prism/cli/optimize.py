@@ -19,13 +19,14 @@ from prism.cli.compile import (
     only_workload,
 )
 from prism.cli.environment import make_context, progress, time_limit
+from prism.cli.measured import tune_measured
 from prism.cli.pack import pack
 from prism.cli.source import Source, read_source
 from prism.cli.stored import Answer, key_of, open_database, rebuild, recall, store
 from prism.cli.table import dims, fields, table
 from prism.errors import JobFailedError, PrismError
 from prism.runtime.bundle import Bundle, check_destination, write_bundle
-from prism.tune.bindings import format_bindings, symbols_of
+from prism.tune.bindings import format_bindings, parse_bindings, parse_sizes, symbols_of
 from prism.tune.database import Database
 
 
@@ -93,14 +94,16 @@ def _answer(
         answer = _packed(pipeline)
     else:
         pipeline = Pipeline(context, source, show)
-        answer = _make(pipeline, arguments)
+        answer = _make(pipeline, arguments, database)
     store(database, key, pipeline, answer)
     return answer
 
 
-def _make(pipeline: Pipeline, arguments: argparse.Namespace) -> Answer:
+def _make(
+    pipeline: Pipeline, arguments: argparse.Namespace, database: Database | None = None
+) -> Answer:
     pipeline.search()
-    compile_proven(pipeline, arguments)
+    compile_proven(pipeline, arguments, database)
     return _packed(pipeline)
 
 
@@ -109,15 +112,30 @@ def _packed(pipeline: Pipeline) -> Answer:
     return Answer(as_json(pipeline.result), manifest, files)
 
 
-def compile_proven(pipeline: Pipeline, arguments: argparse.Namespace) -> Compilation:
+def compile_proven(
+    pipeline: Pipeline, arguments: argparse.Namespace, database: Database | None = None
+) -> Compilation:
     """Compile for the shape and target of the command line; the search has run already."""
     result = pipeline.result
     if result.counts.proven == 0:
         location = result.source.location_of(result.workload)
         raise JobFailedError(_nothing_proven(result), location)
-    return pipeline.compile(
-        arguments.shape or "", arguments.target, arguments.graph or "", arguments.set or ""
-    )
+    shape, target = arguments.shape or "", arguments.target
+    if getattr(arguments, "strategy", None) is None:
+        return pipeline.compile(shape, target, arguments.graph or "", arguments.set or "")
+    with pipeline.stage("measure"):
+        fixed = parse_bindings(arguments.set, "--set") if arguments.set else {}
+        sizes = parse_sizes(shape, result.workload)
+        session, name = tune_measured(pipeline, sizes, target, arguments, database, fixed)
+    result.measured = {
+        "strategy": arguments.strategy,
+        "measure": arguments.measure,
+        "points": len(session.measured),
+        "statuses": dict(session.statuses),
+        "recalled": session.recalled,
+        "us": round(session.outcome.seconds * 1e6, 4),
+    }
+    return pipeline.compile(shape, target, name, format_bindings(session.best.point.parameters()))
 
 
 def compile_to_bundle(source: Source, arguments: argparse.Namespace, path: Path) -> Bundle:
@@ -165,6 +183,7 @@ def as_json(result: Compilation) -> dict[str, Any]:
             }
             for kernel in result.kernels
         ],
+        "measured": result.measured,
         "from_database": False,
     }
 
@@ -189,6 +208,13 @@ def report(
         head["operators"] = ", ".join(chosen["operators"])
         head["maps"] = "; ".join(f"{name}: {text}" for name, text in chosen["maps"].items())
         head["parameters"] = format_bindings(chosen["parameters"])
+    if data["measured"] is not None:
+        measured = data["measured"]
+        statuses = ", ".join(f"{number} {name}" for name, number in measured["statuses"].items())
+        head["measured"] = (
+            f"{measured['points']} points by {measured['strategy']} ({measured['measure']}): "
+            f"{statuses}; best {measured['us']} us"
+        )
     if data["from_database"]:
         head["source"] = "tuning database"
     if bundle is not None:

@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from prism.cli.compile import Pipeline, Progress, only_workload
 from prism.cli.environment import TimeLimitError
+from prism.cli.measured import request_text
 from prism.cli.source import Source, SourceError, one_line, parse_text
 from prism.dialects.kernel import CANDIDATE_OF
 from prism.errors import JobFailedError, PrismError
@@ -88,7 +89,7 @@ def key_of(source: Source, arguments: argparse.Namespace) -> Key:
         shape_text(parse_sizes(arguments.shape or "", workload)),
         dtype_text(workload),
         arguments.target,
-        f"graph={arguments.graph or ''};set={fixed}",
+        f"graph={arguments.graph or ''};set={fixed}{request_text(arguments)}",
         tool_version(),
     )
 
