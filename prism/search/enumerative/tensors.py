@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from prism.dialects.operators import OPERATORS, Kind
+from prism.dialects.operators import OPERATORS, Attributes, Kind
 from prism.dialects.shapes import ONE, Shape
 from prism.search.enumerative.cuts import NEVER, Cuts
 from prism.search.terms import Attribute
@@ -61,7 +61,7 @@ def apply(
         uncut.append(operands[0].dims[dim][-1])
     if not all(cuts.equate(literal, NEVER) for literal in uncut):
         return None
-    result = _RULES[operator.kind](cuts, operands, dim)
+    result = _RULES[operator.kind](cuts, operands, attribute)
     if result is None:
         return None
     dims, contracted = result
@@ -98,11 +98,11 @@ Result = tuple[tuple[Dim, ...], tuple[Dim, ...]]
 """The dims of a result, and the dims that the operator sums away."""
 
 
-def _same(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Result | None:
+def _same(cuts: Cuts, operands: Sequence[Tile], given: Attribute) -> Result | None:
     return operands[0].dims, ()
 
 
-def _elementwise(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Result | None:
+def _elementwise(cuts: Cuts, operands: Sequence[Tile], given: Attribute) -> Result | None:
     """Sizes of 1 broadcast; all others match."""
     left, right = operands
     dims: list[Dim] = []
@@ -116,7 +116,7 @@ def _elementwise(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Resul
     return tuple(dims), ()
 
 
-def _matmul(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Result | None:
+def _matmul(cuts: Cuts, operands: Sequence[Tile], given: Attribute) -> Result | None:
     """Batch dims and the contracted dims match."""
     left, right = operands
     pairs = [(d, d) for d in range(len(left.dims) - 2)]
@@ -127,26 +127,49 @@ def _matmul(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Result | N
     return (*left.dims[:-1], right.dims[-1]), left.dims[-1:]
 
 
-def _sum(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Result | None:
+def _sum(cuts: Cuts, operands: Sequence[Tile], given: Attribute) -> Result | None:
     """The summed dim has size 1, and no axis cuts it."""
-    if dim is None:
+    if not isinstance(given, int):
         return None
     dims = operands[0].dims
-    kept = (NEVER,) * len(dims[dim])
-    return (*dims[:dim], kept, *dims[dim + 1 :]), (dims[dim],)
+    return _without_cut(dims, given), (dims[given],)
 
 
-def _max(cuts: Cuts, operands: Sequence[Tile], dim: int | None) -> Result | None:
+def _max(cuts: Cuts, operands: Sequence[Tile], given: Attribute) -> Result | None:
     """As of a sum, but nothing is summed away."""
-    result = _sum(cuts, operands, dim)
+    result = _sum(cuts, operands, given)
     return None if result is None else (result[0], ())
 
 
-_RULES: Mapping[Kind, Callable[[Cuts, Sequence[Tile], int | None], Result | None]] = {
+def _transpose(cuts: Cuts, operands: Sequence[Tile], given: Attribute) -> Result | None:
+    """A dim is where the permutation puts it."""
+    if not isinstance(given, Attributes) or given.permutation is None:
+        return None
+    dims = operands[0].dims
+    return tuple(dims[d] for d in given.permutation), ()
+
+
+def _slice(cuts: Cuts, operands: Sequence[Tile], given: Attribute) -> Result | None:
+    """No axis cuts the dim that is sliced: a part of it is no part of the slice."""
+    if not isinstance(given, Attributes) or given.dim is None:
+        return None
+    dims = operands[0].dims
+    if not all(cuts.equate(literal, NEVER) for literal in dims[given.dim]):
+        return None
+    return _without_cut(dims, given.dim), ()
+
+
+def _without_cut(dims: tuple[Dim, ...], dim: int) -> tuple[Dim, ...]:
+    return (*dims[:dim], (NEVER,) * len(dims[dim]), *dims[dim + 1 :])
+
+
+_RULES: Mapping[Kind, Callable[[Cuts, Sequence[Tile], Attribute], Result | None]] = {
     Kind.UNARY: _same,
     Kind.SCALAR: _same,
     Kind.BINARY: _elementwise,
     Kind.MATMUL: _matmul,
     Kind.SUM: _sum,
     Kind.MAX: _max,
+    Kind.TRANSPOSE: _transpose,
+    Kind.SLICE: _slice,
 }

@@ -62,7 +62,7 @@ def check_subset(name, example, run_passes):
 
 
 @pytest.mark.parametrize(
-    "name", ["matmul", "swiglu", "rms_norm", "attention", "lora", "div_matmul", "add_rms_norm"]
+    "name", ["matmul", "swiglu", "rms_norm", "attention", "lora", "div_matmul", "softmax"]
 )
 def test_the_verified_set_is_a_subset_of_the_default_engines(name, example, run_passes):
     check_subset(name, example, run_passes)
@@ -78,6 +78,9 @@ def test_the_verified_set_is_a_subset_of_the_default_engines(name, example, run_
         "gated_mlp",
         "expert_matmul",
         "ngpt_residual",
+        "add_rms_norm",
+        "log_softmax",
+        "causal_attention",
     ],
 )
 def test_the_verified_set_of_slow_workloads(name, example, run_passes):

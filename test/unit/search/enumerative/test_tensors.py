@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from prism.dialects.operators import Attributes
 from prism.dialects.sym_expr import SymExpr
 from prism.search.enumerative.cuts import CUT, NEVER, Cuts
 from prism.search.enumerative.tensors import Tile, accumulate, apply, supported
@@ -101,6 +102,24 @@ def test_the_loop_does_not_cut_a_dim_of_a_maximum():
     assert cuts.find(x.dims[1][1]) == NEVER
     assert cuts.find(x.dims[1][0]) == x.dims[1][0]
     assert accumulate(cuts, result) is None
+
+
+def test_a_transpose_permutes_what_cuts_the_dims():
+    cuts = Cuts()
+    x = tile(cuts, N, D)
+    result = apply(cuts, "transpose", Attributes(permutation=(1, 0)), [x], (D, N), loop=True)
+    assert result is not None
+    assert result.dims == (x.dims[1], x.dims[0])
+
+
+def test_no_axis_cuts_a_dim_that_is_sliced():
+    cuts = Cuts()
+    x = tile(cuts, N, D)
+    half = Attributes(dim=1, bounds=(ONE, D))
+    result = apply(cuts, "slice", half, [x], (N, D - ONE), loop=True)
+    assert result is not None
+    assert result.dims == (x.dims[0], (NEVER, NEVER))
+    assert [cuts.find(literal) for literal in x.dims[1]] == [NEVER, NEVER]
 
 
 def test_what_meets_an_accumulated_value_is_loop_invariant():
