@@ -54,6 +54,26 @@ EQUAL = [
         "(div (exp (sub A m)) (sum 1 (exp (sub A m))))",
         "A: n d, m: n 1",
     ),
+    (
+        "(div (exp A) (sum 1 (exp A)))",
+        "(div (exp (sub A (max 1 A))) (sum 1 (exp (sub A (max 1 A)))))",
+        "A: n d",
+    ),
+    (
+        "(log (sum 1 (exp A)))",
+        "(add (max 1 A) (log (sum 1 (exp (sub A (max 1 A))))))",
+        "A: n d",
+    ),
+    (
+        "(div (matmul (exp A) B) (sum 1 (exp A)))",
+        """(div (rescaled (matmul (exp (sub (part A 1 i) (max 1 (part A 1 i)))) (part B 2 i))
+            (max 1 (part A 1 i)) i)
+        (rescaled (sum 1 (exp (sub (part A 1 i) (max 1 (part A 1 i))))) (max 1 (part A 1 i)) i))""",
+        "A: n k, B: k d",
+    ),
+    ("(max 1 A)", "(redmax (max 1 (part A 1 i)) i)", "A: n d"),
+    ("(max 1 (exp A))", "(exp (max 1 A))", "A: n d"),
+    ("(max 1 (add A s))", "(add s (max 1 A))", "A: n d, s: n 1"),
     ("(sum 1 (exp A))", "(red (sum 1 (exp (part A 1 i))) i)", "A: n d"),
     ("(sum 1 (exp A))", "(red (red (sum 1 (exp (part (part A 1 i) 1 j))) j) i)", "A: n d"),
     ("(matmul A B)", "(red (matmul (part A 1 i) (part B 2 i)) i)", "A: n k, B: k d"),
@@ -90,6 +110,20 @@ DIFFERENT = [
     ("(sqrt (square A))", "A", "A: n d"),
     ("(div (mul A B) B)", "A", "A: n d, B: n d"),
     ("(sum 1 (square A))", "(square (sum 1 A))", "A: n d"),
+    ("(max 1 (neg A))", "(neg (max 1 A))", "A: n d"),
+    ("(max 1 (mul A s))", "(mul (max 1 A) s)", "A: n d, s: n 1"),
+    ("(max 1 A)", "(max 2 A)", "A: d d"),
+    ("(redmax (exp (max 1 A)) i)", "(red (max 1 (part A 1 i)) i)", "A: n d"),
+    (
+        "(div (exp A) (sum 1 (exp A)))",
+        "(div (exp A) (sum 2 (exp A)))",
+        "A: d d",
+    ),
+    (
+        "(sum 1 (exp A))",
+        "(red (sum 1 (exp (sub (part A 1 i) (max 1 (part A 1 i))))) i)",
+        "A: n d",
+    ),
     ("(sqrt (sum 1 (square A)))", "(sqrt (scale 2 (sum 1 (square A))))", "A: n d"),
     ("(square (sqrt A))", "A", "A: n d"),
     ("(matmul (part A 1 i) (part B 2 i))", "(matmul A B)", "A: n k, B: k d"),
