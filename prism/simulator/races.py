@@ -7,9 +7,10 @@ the interval's floor is of the present interval. Accesses of one warp count as o
 do not race with each other.
 
 Two warps that write one place in the same execution of an instruction race if they write different
-values. Not seen, and never reported: accesses of single bytes. From a barrier on that only some
-threads of a block take part in, an mbarrier, or an atomic that may be a lock, nothing more is
-reported: threads may be ordered in ways that tags do not express.
+values. An access of a single byte meets the tags of wider ones, but leaves none itself, as another
+warp may own the other byte. From a barrier on that only some threads of a block take part in, an
+mbarrier, or an atomic that may be a lock, nothing more is reported: threads may be ordered in ways
+that tags do not express.
 """
 
 from __future__ import annotations
@@ -114,28 +115,34 @@ class Races:
         return index[on] >> SHIFT[width], tags[on], floor[on], on
 
     def read(self, x: Machine, offset: Array, width: int, line: int) -> None:
-        if not self.on or width == 1:
+        if not self.on:
             return
-        slots, tags, floor, on = self._lanes(x, offset, width)
+        unit = max(width, 2)
+        slots, tags, floor, on = self._lanes(x, offset, unit)
         mine, low = tags[:, None], floor[:, None]
-        written = _units(self.writes[width], slots)
+        written = _units(self.writes[unit], slots)
         bad = (written > low) & (written != mine) & (written != mine + np.uint16(_BY_ATOMIC))
         if bad.any():
             self._blame(x, bad, on, written, low, line, "read", "wrote", offset)
+        if width == 1:
+            return
         _put_shared(self.reads[width], slots, mine, low, width, _MANY)
         self._log.append(_Access(line, "read", offset, width, x.exact))
 
     def write(self, x: Machine, offset: Array, width: int, line: int) -> Array | None:
         """Gives the lanes whose place another warp writes in this same instruction, if any."""
-        if not self.on or width == 1:
+        if not self.on:
             return None
-        slots, tags, floor, on = self._lanes(x, offset, width)
+        unit = max(width, 2)
+        slots, tags, floor, on = self._lanes(x, offset, unit)
         mine, low = tags[:, None], floor[:, None]
         for views, verb in ((self.writes, "wrote"), (self.reads, "read")):
-            before = _units(views[width], slots)
+            before = _units(views[unit], slots)
             bad = (before > low) & (before != mine) & (before != mine + np.uint16(_BY_ATOMIC))
             if bad.any():
                 self._blame(x, bad, on, before, low, line, "write", verb, offset)
+        if width == 1:
+            return None
         _put(self.writes[width], slots, mine, width)
         self._log.append(_Access(line, "wrote", offset, width, x.exact))
         lost = (_units(self.writes[width], slots) != mine).any(axis=1)

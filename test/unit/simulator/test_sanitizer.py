@@ -82,6 +82,8 @@ RACES = {
     "several read, then atomic": ("FILL; ld.shared.u32 %v, [one];\nred.shared.add.u32 [one], 1;", "atomic", "several warps read", (0, 0, 0)),
     "plain write and atomic": ("FILL; st.shared.u32 [%s], 1;\nred.shared.add.u32 [%a], 1;", "atomic", "warp 1 wrote", (0, 0, 0)),
     "in the second interval": ("FILL; st.shared.u32 [%s], 1; bar.sync 0; ld.shared.u32 %v, [%a];\nst.shared.u32 [%s], 2;", "write", "warp 1 read", (0, 0, 0)),
+    "byte read of a written word": ("st.shared.u32 [%s], %t;\nld.shared.u8 %v, [%a+3];", "read", "warp 1 wrote", (0, 0, 0)),
+    "byte write of a read word": ("FILL; ld.shared.u32 %v, [%a];\nst.shared.u8 [%s+1], %t;", "write", "warp 1 read", (0, 0, 0)),
     "in one block only": ("FILL; setp.eq.u32 %p, %b, 1; mov.u32 %v, %s; @%p mov.u32 %v, %a; st.shared.u32 [%s], 1;\nld.shared.u32 %v, [%v];", "read", "warp 1 wrote", (0, 0, 0)),
 }  # fmt: skip
 # %s is the thread's own word, %a that of its partner in the other warp.
@@ -123,6 +125,8 @@ def test_orders_that_are_no_race():
         racing("FILL; st.shared.u32 [%s], 1; ld.shared.u32 %v, [%s]; st.shared.u32 [%s], 2;"),
         block=64,
     )
+    # Neighbouring bytes of two warps.
+    launch("mov.u32 %s, one; xor.b32 %v, %t, 32; shl.b32 %v, %v, 1; and.b32 %v, %v, 63; shr.u32 %b, %t, 5; add.u32 %s, %s, %v; add.u32 %s, %s, %b; st.shared.u8 [%s], %t; ld.shared.u8 %v, [%s];", block=64)  # fmt: skip
     launch(racing("FILL; red.shared.add.u32 [one], 1; red.shared.add.u32 [one], 1;"), block=64)
     launch(
         racing(
