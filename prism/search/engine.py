@@ -14,11 +14,17 @@ from prism.search.from_ir import Workload
 from prism.search.graphs import canonical, erasure, step_terms
 from prism.search.maps import assignments
 from prism.search.program import Program
-from prism.search.programs import covers
+from prism.search.programs import cheapest, covers
 from prism.search.sgraph import SGraph, constrain
 
 LOOPS = LOOP_AXES[:2]
 """The loop axes of generated graphs: one loop, or one inside another."""
+
+MAX_GRAPHS = 16
+"""
+How many graphs without maps of one workload are kept, the cheapest ones, unless dominated ones are
+asked for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,14 @@ def generate(
             profiles[name] = profile(sgraph.graph, of_step, frozenset(assignments(sgraph)))
         for name, _ in list(_dominated(list(sgraphs), profiles)):
             del sgraphs[name]
-    programs = covers(workload, LOOPS, [s.graph for s in sgraphs.values()], sizes)
     complete = found.complete and classes.saturated
+    if not dominated and len(sgraphs) > MAX_GRAPHS:
+        names = list(sgraphs)
+        graphs = [sgraphs[name].graph for name in names]
+        kept = cheapest(workload, graphs, MAX_GRAPHS, sizes)
+        sgraphs = {names[i]: sgraphs[names[i]] for i in kept}
+        complete = False
+    programs = covers(workload, LOOPS, [s.graph for s in sgraphs.values()], sizes)
     return Generated(tuple(sgraphs.values()), complete, tuple(programs))
 
 

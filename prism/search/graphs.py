@@ -8,7 +8,8 @@ index.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -76,15 +77,15 @@ class Graph:
 def from_terms(
     table: TermTable,
     outputs: Sequence[int],
-    accumulated: Mapping[int, str] | Collection[int],
+    accumulated: Mapping[int, str] | AbstractSet[int] | tuple[int, ...],
     loops: tuple[str, ...],
 ) -> Graph:
     """
     The graph of a DAG whose terms in `accumulated` are summed, each over its loop axis.
 
-    A collection without axes means the outermost loop.
+    A set without axes means the outermost loop.
     """
-    if not isinstance(accumulated, Mapping):
+    if isinstance(accumulated, (AbstractSet, tuple)):
         accumulated = {term: loops[0] for term in accumulated}
     steps: list[Step] = []
     shapes: list[Shape] = []

@@ -59,6 +59,17 @@ def covers(
     return list(found.values())
 
 
+def cheapest(
+    workload: Workload, graphs: Sequence[Graph], count: int, sizes: Mapping[str, int] | None = None
+) -> list[int]:
+    """The positions of the `count` cheapest graphs at the last of the assumed sizes, in order."""
+    table, outputs = workload.table, workload.outputs
+    shapes = [table.shapes[term] for term in table.topological(outputs)]
+    model = CostModel(assumed_sizes(shapes, table.shapes[outputs[0]], sizes or {})[-1])
+    prices = [min(model.prices(Family(graph)), default=inf) for graph in graphs]
+    return sorted(sorted(range(len(graphs)), key=lambda i: (prices[i], i))[:count])
+
+
 def _program(workload: Workload, kernels: Sequence[Priced]) -> Program:
     table = workload.table
     returned = dict(zip(workload.outputs, workload.func.function_type.outputs, strict=True))

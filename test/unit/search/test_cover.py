@@ -195,3 +195,18 @@ def test_candidates_of_examples_compute_their_workload(name, example, run_passes
         found = evaluate_candidate(candidate, inputs, sizes, dict.fromkeys("xyzij", 2))
         for one, other in zip(found, expected, strict=True):
             assert np.allclose(one, other), candidate.sym_name.data
+
+
+def test_of_too_many_graphs_the_cheapest_are_kept_and_that_is_said(example, monkeypatch):
+    from prism.search import engine
+
+    (func,) = workload_funcs(example("rms_norm_mlp"))
+    one = read_workload(func)
+    every = generate(one)
+    monkeypatch.setattr(engine, "MAX_GRAPHS", 3)
+    kept = generate(one)
+    assert every.complete
+    assert not kept.complete
+    assert len(kept.sgraphs) == 3
+    # Without a loop the weights fit no block: those that have one remain.
+    assert all(s.graph.loops for s in kept.sgraphs)
