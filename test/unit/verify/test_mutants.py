@@ -15,6 +15,7 @@ from prism.dialects.sym import ExprAttr, MapAttr
 from prism.dialects.sym_expr import SymExpr
 from prism.verify.api import verify_candidates
 from prism.verify.evaluate import EvaluationError, evaluate_candidate, evaluate_function, shape_at
+from prism.verify.refute import size_names
 from prism.verify.verdict import Limits
 
 
@@ -104,15 +105,16 @@ def double(op: threadblock.AccumOp) -> None:
     op.result.replace_uses_with_if(again.result, lambda use: use.operation is not again)
 
 
-POINTS = (
-    ({"n": 3, "d": 4, "k": 4, "m": 6}, {"x": 2, "y": 2, "z": 2, "i": 2}),
-    ({"n": 4, "d": 5, "k": 7, "m": 3}, {"x": 2, "y": 3, "z": 2, "i": 3}),
+COUNTS = (
+    {"x": 2, "y": 2, "z": 2, "i": 2, "j": 2, "k": 2},
+    {"x": 2, "y": 3, "z": 2, "i": 3, "j": 2, "k": 2},
 )
 
 
 def agrees(workload: FuncOp, mutant: FuncOp) -> bool:
     """Whether execution of a graph gives what the workload gives, at every point."""
-    for seed, (sizes, counts) in enumerate(POINTS):
+    for seed, counts in enumerate(COUNTS):
+        sizes = {name: 3 + (2 * i + 3 * seed) % 5 for i, name in enumerate(size_names(workload))}
         state = np.random.default_rng(seed)
         inputs = [state.normal(size=shape_at(a, sizes)) for a in workload.body.block.args]
         expected = evaluate_function(workload, inputs, sizes)
@@ -128,10 +130,12 @@ def agrees(workload: FuncOp, mutant: FuncOp) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", ["matmul", "rms_norm", "swiglu", "rms_norm_mlp"])
+@pytest.mark.parametrize(
+    "name", ["matmul", "rms_norm", "swiglu", "rms_norm_mlp", "softmax", "lora", "geglu"]
+)
 def test_no_mutant_is_proven_unless_execution_agrees(candidates, name: str) -> None:
     workload, graphs = candidates(name)
-    chosen = graphs[:: max(1, len(graphs) // 8)]
+    chosen = graphs[:: max(1, len(graphs) // 4)]
     found = [mutant for graph in chosen for mutant in mutants(graph)]
     patient = Limits(seconds=300)
     verdicts = verify_candidates(workload, [mutant.function for mutant in found], patient)
@@ -146,5 +150,5 @@ def test_no_mutant_is_proven_unless_execution_agrees(candidates, name: str) -> N
         else:
             assert verdict.reason
     assert not unsound
-    assert len(found) >= 100
+    assert len(found) >= 70
     assert equal < len(found) / 4
