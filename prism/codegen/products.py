@@ -10,7 +10,8 @@ from xdsl.ir import Attribute, SSAValue
 from prism.codegen.block_state import BlockState
 from prism.codegen.fragments import pack, swizzle_phase
 from prism.dialects.cuda_register_ops import constant_value
-from prism.dialects.thread_ops import MmaOp, fragment_of, shared_of
+from prism.dialects.thread_ops import fragment_of, shared_of
+from prism.dialects.thread_products import MmaOp
 from prism.dialects.thread_sums import SumWarpsOp
 from prism.dialects.thread_types import (
     MMA_DEPTH,

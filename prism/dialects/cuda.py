@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from prism.dialects.cuda_async_ops import CommitOp, CopyAsyncOp, WaitOp
 from prism.dialects.cuda_control_ops import ForOp, IfOp, YieldOp
 from prism.dialects.cuda_kernel_ops import BinaryOp, KernelOp, ReturnOp
 from prism.dialects.cuda_memory_ops import (
     BarrierOp,
-    CommitOp,
-    CopyAsyncOp,
     LdMatrixOp,
     LoadOp,
     MmaOp,
     ShuffleOp,
     StoreOp,
-    WaitOp,
 )
 from prism.dialects.cuda_register_ops import INSTRUCTION_OPS, ConstantOp
 from prism.dialects.cuda_types import PtrType

@@ -23,7 +23,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from prism.dialects.cuda_types import GLOBAL, REGISTER_BYTES, SHARED, PtrType
+from prism.dialects.cuda_types import REGISTER_BYTES, SHARED, PtrType
 
 MAX_VECTOR_BYTES = 16
 """The widest load or store of one thread (PTX ISA 5.4.2)."""
@@ -47,7 +47,7 @@ def _verify_access(types: Sequence[Attribute], offset: int) -> None:
         raise VerifyException(f"offset: expected a multiple of {size} bytes, found {offset}")
 
 
-def _parse_address(parser: Parser) -> tuple[SSAValue, int]:
+def parse_address(parser: Parser) -> tuple[SSAValue, int]:
     """`%pointer[bytes]`, the pointer's space named before it."""
     with parser.in_angle_brackets():
         pointer_type = PtrType(StringAttr(parser.parse_identifier()))
@@ -59,7 +59,8 @@ def _parse_address(parser: Parser) -> tuple[SSAValue, int]:
     return parser.resolve_operand(pointer, pointer_type), offset
 
 
-def _print_address(printer: Printer, pointer: SSAValue, offset: int) -> None:
+def print_address(printer: Printer, pointer: SSAValue, offset: int) -> None:
+    """Prints what `parse_address` parses."""
     printer.print_string(" ")
     if isinstance(pointer.type, PtrType):
         pointer.type.print_parameters(printer)
@@ -69,11 +70,13 @@ def _print_address(printer: Printer, pointer: SSAValue, offset: int) -> None:
         printer.print_string(f"[{offset}]")
 
 
-def _parse_predicate(parser: Parser) -> SSAValue | None:
+def parse_predicate(parser: Parser) -> SSAValue | None:
+    """`if %p`, if it is there."""
     return parser.parse_operand(i1) if parser.parse_optional_keyword("if") else None
 
 
-def _print_predicate(printer: Printer, predicate: SSAValue | None) -> None:
+def print_predicate(printer: Printer, predicate: SSAValue | None) -> None:
+    """Prints what `parse_predicate` parses."""
     if predicate is not None:
         printer.print_string(" if ")
         printer.print_ssa_value(predicate)
@@ -113,15 +116,15 @@ class LoadOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        pointer, offset = _parse_address(parser)
-        predicate = _parse_predicate(parser)
+        pointer, offset = parse_address(parser)
+        predicate = parse_predicate(parser)
         parser.parse_punctuation("->")
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         return cls(pointer, types, offset, predicate)
 
     def print(self, printer: Printer) -> None:
-        _print_address(printer, self.pointer, self.offset.data)
-        _print_predicate(printer, self.predicate)
+        print_address(printer, self.pointer, self.offset.data)
+        print_predicate(printer, self.predicate)
         printer.print_string(" -> ")
         printer.print_list([value.type for value in self.outs], printer.print_attribute)
 
@@ -165,8 +168,8 @@ class StoreOp(IRDLOperation):
         parser.parse_punctuation(":")
         element = parser.parse_type()
         parser.parse_keyword("to")
-        pointer, offset = _parse_address(parser)
-        predicate = _parse_predicate(parser)
+        pointer, offset = parse_address(parser)
+        predicate = parse_predicate(parser)
         resolved = [parser.resolve_operand(value, element) for value in values]
         return cls(resolved, pointer, offset, predicate)
 
@@ -176,116 +179,8 @@ class StoreOp(IRDLOperation):
         printer.print_string(" : ")
         printer.print_attribute(self.values[0].type)
         printer.print_string(" to")
-        _print_address(printer, self.pointer, self.offset.data)
-        _print_predicate(printer, self.predicate)
-
-
-@irdl_op_definition
-class CopyAsyncOp(IRDLOperation):
-    """
-    Starts a copy of 4, 8 or 16 bytes from global to shared memory (`cp.async`, PTX ISA 9.7.9.25)
-    where the predicate is true; with `size` only so many of them, zeros for the rest.
-
-    Syntax: `cuda.copy_async 16 <global> %x[64] to <shared> %s[16] size %n if %p`
-    """
-
-    name = "cuda.copy_async"
-
-    source = operand_def(GLOBAL)
-    target = operand_def(SHARED)
-    size = opt_operand_def(i32)
-    predicate = opt_operand_def(i1)
-    bytes = prop_def(IntAttr)
-    source_offset = prop_def(IntAttr)
-    target_offset = prop_def(IntAttr)
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    def __init__(
-        self,
-        bytes: int,
-        source: tuple[SSAValue, int],
-        target: tuple[SSAValue, int],
-        size: SSAValue | None = None,
-        predicate: SSAValue | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[source[0], target[0], size, predicate],
-            properties={
-                "bytes": IntAttr(bytes),
-                "source_offset": IntAttr(source[1]),
-                "target_offset": IntAttr(target[1]),
-            },
-        )
-
-    def verify_(self) -> None:
-        size = self.bytes.data
-        if size not in (4, 8, 16):
-            raise VerifyException(f"expected 4, 8 or 16 bytes, found {size}")
-        for name, offset in (
-            ("source", self.source_offset.data),
-            ("target", self.target_offset.data),
-        ):
-            if offset % size:
-                raise VerifyException(
-                    f"offset of the {name}: expected a multiple of {size} bytes, found {offset}"
-                )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        bytes = parser.parse_integer(allow_boolean=False)
-        source = _parse_address(parser)
-        parser.parse_keyword("to")
-        target = _parse_address(parser)
-        size = parser.parse_operand(i32) if parser.parse_optional_keyword("size") else None
-        return cls(bytes, source, target, size, _parse_predicate(parser))
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.bytes.data}")
-        _print_address(printer, self.source, self.source_offset.data)
-        printer.print_string(" to")
-        _print_address(printer, self.target, self.target_offset.data)
-        if self.size is not None:
-            printer.print_string(" size ")
-            printer.print_ssa_value(self.size)
-        _print_predicate(printer, self.predicate)
-
-
-@irdl_op_definition
-class CommitOp(IRDLOperation):
-    """Ends a group of asynchronous copies of the thread (`cp.async.commit_group`)."""
-
-    name = "cuda.commit"
-
-    assembly_format = "attr-dict"
-
-
-@irdl_op_definition
-class WaitOp(IRDLOperation):
-    """
-    Waits until at most `pending` groups of the thread's copies are incomplete
-    (`cp.async.wait_group`).
-
-    Syntax: `cuda.wait 2`
-    """
-
-    name = "cuda.wait"
-
-    pending = prop_def(IntAttr)
-
-    def __init__(self, pending: int) -> None:
-        super().__init__(properties={"pending": IntAttr(pending)})
-
-    def verify_(self) -> None:
-        if self.pending.data < 0:
-            raise VerifyException(f"pending: expected at least 0, found {self.pending.data}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        return cls(parser.parse_integer(allow_boolean=False))
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.pending.data}")
+        print_address(printer, self.pointer, self.offset.data)
+        print_predicate(printer, self.predicate)
 
 
 @irdl_op_definition
@@ -324,14 +219,14 @@ class LdMatrixOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         trans = parser.parse_optional_keyword("trans") is not None
-        pointer, offset = _parse_address(parser)
+        pointer, offset = parse_address(parser)
         parser.parse_keyword("x")
         count = parser.parse_integer(allow_boolean=False)
         return cls(pointer, count, trans=trans, offset=offset)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" trans" if self.trans is not None else "")
-        _print_address(printer, self.pointer, self.offset.data)
+        print_address(printer, self.pointer, self.offset.data)
         printer.print_string(f" x {len(self.outs)}")
 
 

@@ -19,12 +19,12 @@ from prism.dialects.thread_ops import (
     BarrierOp,
     CommitOp,
     CopyOp,
-    MmaOp,
     SpillOp,
     StoreOp,
     WaitOp,
     ZeroOp,
 )
+from prism.dialects.thread_products import MmaOp
 from prism.dialects.thread_sums import SumLanesOp, SumWarpsOp
 from prism.dialects.thread_types import FragmentType, LayoutAttr, SharedType, WindowAttr
 
