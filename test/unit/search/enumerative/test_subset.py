@@ -80,7 +80,6 @@ def test_the_verified_set_is_a_subset_of_the_default_engines(name, example, run_
         "ngpt_residual",
         "add_rms_norm",
         "log_softmax",
-        "causal_attention",
     ],
 )
 def test_the_verified_set_of_slow_workloads(name, example, run_passes):
