@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.dialects.func import FuncOp
@@ -12,8 +13,10 @@ from prism.errors import JobFailedError, PrismError
 from prism.tune.bindings import parse_bindings, parse_sizes
 from prism.tune.choose import Choice, choose
 from prism.tune.graph import graph_def
+from prism.tune.identity import shape_text
 from prism.tune.target import load_target
 from prism.verify.api import Pair, is_proven, match
+from prism.verify.digest import digest
 
 
 class NotProvenError(JobFailedError):
@@ -37,10 +40,18 @@ def tune_module(
     if not by_workload:
         raise NotProvenError("there is no candidate graph to tune")
     choices: list[Choice] = []
+    known: dict[tuple[str, ...], tuple[int, Choice]] = {}
     for workload, candidates in by_workload.items():
         sizes = parse_sizes(shape, workload)
         proven = _proven(workload, candidates, graph)
-        choice = choose(proven, sizes, chosen_target, fixed)
+        # Equal subgraphs of a program are tuned once: names are no part of the digests.
+        key = (shape_text(sizes), *(digest(workload, candidate) for candidate in proven))
+        if key in known:
+            index, found = known[key]
+            choice = replace(found, candidate=proven[index])
+        else:
+            choice = choose(proven, sizes, chosen_target, fixed)
+            known[key] = proven.index(choice.candidate), choice
         bind(choice.candidate, sizes, chosen_target.name, choice.parameters)
         for candidate in candidates:
             if candidate is not choice.candidate:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 
 from prism.dialects.kernel import VERDICT, GraphDefOp, VerdictAttr
@@ -15,6 +15,7 @@ from prism.dialects.sym import MapAttr
 from prism.dialects.threadblock import OutputOp
 from prism.errors import PrismError
 from prism.tune import choose as choose_module
+from prism.tune import tune as tune_room
 from prism.tune.choose import TuneError, choose
 from prism.tune.cost import Cost, cost, price
 from prism.tune.graph import Axis, Graph, Operand, Product, SpaceError, Tile, read_graph
@@ -379,3 +380,26 @@ def test_module_without_candidates():
         candidate.detach()
     with pytest.raises(NotProvenError, match="no candidate graph"):
         tune_module(module, "n=8,k=8,m=8", "sm_80")
+
+
+def test_equal_subgraphs_are_tuned_once(monkeypatch: pytest.MonkeyPatch):
+    module = proven("matmul")
+    for op in list(module.ops):
+        assert isinstance(op, FuncOp)
+        twin = op.clone()
+        twin.properties["sym_name"] = StringAttr(f"other_{op.sym_name.data}")
+        if "kernel.candidate_of" in twin.attributes:
+            twin.attributes["kernel.candidate_of"] = SymbolRefAttr("other_matmul")
+        module.body.block.add_op(twin)
+    calls: list[int] = []
+
+    def note(*arguments: object) -> object:
+        calls.append(len(calls))
+        return choose(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tune_room, "choose", note)
+    first, second = tune_module(module, "n=8,k=64,m=64", "sm_80")
+    assert calls == [0]
+    assert second.candidate.sym_name.data == f"other_{first.candidate.sym_name.data}"
+    assert second.parameters == first.parameters
+    module.verify()
