@@ -112,6 +112,7 @@ class _GraphLowering(GraphValues):
             ]
 
         count, stages = self._point.count(axis), self._point.stages
+        held_before = dict(self._held)
         if stages == 1 or count == 1:
             results = self._builder.loop(axis, count, inits, body)
         else:
@@ -125,6 +126,8 @@ class _GraphLowering(GraphValues):
                 for op in inputs
             ]
             results = self._builder.pipelined_loop(axis, count, stages, copies, inits, body)
+        # what the body made is not visible after it
+        self._held = held_before
         for accum, value in zip(accums, results, strict=True):
             value.name_hint = accum.result.name_hint
             self._finish_accum(accum, value)

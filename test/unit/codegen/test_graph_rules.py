@@ -9,6 +9,8 @@ import pytest
 from xdsl.dialects.builtin import bf16, f32
 
 from prism.codegen.errors import CannotLower
+from prism.codegen.lower_graph import lower_graph
+from prism.dialects.thread import ForOp
 
 
 def half(rng, *shape, scale=1.0):
@@ -323,6 +325,39 @@ def test_operand_of_one_row_is_broadcast(lab, rng, stages):
     x64, row64, w64 = wide(x, row, w)
     params = {"loop.i": 2, "tile.i": 16, "warps": 1, "swap": 1, "stages": stages}
     lab.run(graph, {"n": 7, "k": 32, "m": 24}, params, [x, row, w], (x64 + 2 * row64) @ w64)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_operand_used_in_and_after_the_loop(lab, rng, stages):
+    """What the loop computes in registers does not exist after it: the operand is made again."""
+    x, v = half(rng, 6, 16, scale=0.3), half(rng, 16, 32, scale=0.3)
+    w, a, c = half(rng, 32, 48, scale=0.3), half(rng, 32, 48, scale=0.3), half(rng, 48, 8)
+
+    def body(b):
+        e = b.op("exp", b.op("matmul", b.input(0, {}, {}), b.input(1, {}, {})))
+        total = b.accum(b.op("sum", b.op("matmul", e, b.input(2, {}, {"i": 1})), dim=1))
+        later = b.accum(b.op("matmul", b.input(3, {}, {"i": 1}), b.input(4, {}, {"i": 0})))
+        return b.output(b.op("mul", b.op("matmul", e, later), total), {})
+
+    shapes = (("n", "k"), ("k", "m"), ("m", "q"), ("m", "q"), ("q", "p"))
+    tensors = [lab.tensor(*shape) for shape in shapes]
+    graph = lab.graph(tensors, lab.tensor("n", "p", element=f32), body, (), ("i",))
+    sizes = {"n": 6, "k": 16, "m": 32, "q": 48, "p": 8}
+    params = {"loop.i": 3, "tile.i": 16, "warps": 2, "swap": 0, "stages": stages}
+    x64, v64, w64, a64, c64 = wide(x, v, w, a, c)
+    e = np.exp(x64 @ v64)
+    expected = (e @ (a64 @ c64)) * (e @ w64).sum(1, keepdims=True)
+    lab.run(graph, sizes, params, [x, v, w, a, c], expected)
+    kernel = lower_graph(graph, "k0", sizes, params, "sm_80")
+    exps = [op for op in kernel.body.walk() if op.name == "math.exp"]
+    inside = [any(isinstance(p, ForOp) for p in parents(op)) for op in exps]
+    assert inside == [True, False]
+
+
+def parents(op):
+    while op is not None:
+        yield op
+        op = op.parent_op()
 
 
 def test_product_used_twice_in_the_loop(lab, rng):
