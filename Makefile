@@ -39,6 +39,7 @@ bench: $(STAMP) ## run the slow sweeps and the benchmarks
 	$(BIN)/prism bench codegen -o bench/results/codegen.json
 	$(BIN)/prism bench sim -o bench/results/simulator.json
 	$(BIN)/prism bench search --json > bench/results/search.json
+	$(BIN)/prism bench tune -o bench/results/tuning.json
 
 gpu-bundles: $(STAMP) ## compile what tools/gpu_check runs on a machine with a GPU, to build/gpu
 	$(BIN)/python tools/gpu_bundles.py $(addprefix --target ,$(TARGET))
