@@ -17,7 +17,7 @@ class InstantiateMapsPass(ModulePass):
 
     One candidate stands for all that differ only in the names of grid axes. Concrete candidates
     stay. The kernels of a candidate of several are independent: its k-th concrete candidate has the
-    k-th best maps of each, so that every map of every kernel is in one.
+    k-th best maps of each, so that every map of every kernel is in one, up to the 16 best.
     """
 
     name = "prism-instantiate-maps"

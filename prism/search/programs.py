@@ -19,6 +19,9 @@ from prism.search.sgraph import constrain
 MARGIN = 1.1
 """How much dearer one kernel must be than a cover by several: prices are rough."""
 
+MAX_CHOICES = 16
+"""How many maps of each kernel of a program of several are tried."""
+
 
 def covers(
     workload: Workload,
@@ -95,7 +98,8 @@ def _program(workload: Workload, kernels: Sequence[Priced]) -> Program:
 
 def choices(program: Program) -> list[Choice]:
     """
-    Maps for all kernels at once, such that each map of each kernel is in one choice.
+    Maps for all kernels at once, such that each map of each kernel is in one choice; of several
+    kernels only of the `MAX_CHOICES` cheapest maps of each.
 
     Of several kernels the first choice has the cheapest maps of each at the sizes that are
     assumed, and so on; a kernel with fewer maps than another repeats its last. Empty if some kernel
@@ -106,6 +110,8 @@ def choices(program: Program) -> list[Choice]:
     if not all(of_kernels):
         return []
     count = max(map(len, of_kernels))
+    if not alone:
+        count = min(count, MAX_CHOICES)
     return [tuple(maps[min(k, len(maps) - 1)] for maps in of_kernels) for k in range(count)]
 
 
