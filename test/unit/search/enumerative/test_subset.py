@@ -42,7 +42,8 @@ def verified(module, run_passes):
         if kernels == 1 and func.attributes[VERDICT].data.kind == "equal":
             sgraph = read_candidate(func)
             ((grid, loops),) = assignments(sgraph)
-            found[canonical(without_accums(sgraph.graph)), frozenset(grid), loops] = sgraph
+            key = canonical(without_accums(sgraph.graph)), frozenset(grid), loops
+            found.setdefault(key, []).append(sgraph)
     return found
 
 
@@ -52,9 +53,10 @@ def check_subset(name, example, run_passes):
     GeneratePass(engine="enumerative").apply(None, oracle)
     known, found = verified(default, run_passes), verified(oracle, run_passes)
     assert found
-    extra = [sgraph for key, sgraph in found.items() if key not in known]
+    extra = [sgraph for key, sgraphs in found.items() if key not in known for sgraph in sgraphs]
     (func,) = workload_funcs(default)
-    candidates = {f"default{i}": s for i, s in enumerate(known.values())}
+    every = [sgraph for sgraphs in known.values() for sgraph in sgraphs]
+    candidates = {f"default{i}": s for i, s in enumerate(every)}
     candidates |= {f"extra{i}": s for i, s in enumerate(extra)}
     dropped = prune(read_workload(func), candidates) if extra else {}
     for index in range(len(extra)):
