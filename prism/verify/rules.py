@@ -293,7 +293,9 @@ class _Compiler:
             case "unit", (term, dim):
                 self.premises.append(f'(= (Whole "1") (size {self.match(term)} {dim}))')
             case "uncut", (term, dim):
-                self.premises.append(f"(= (Whole w) (size {self.match(term)} {dim}))")
+                # A name of its own: two uncut dims need not have the same size.
+                whole = f"w{len(self.premises)}"
+                self.premises.append(f"(= (Whole {whole}) (size {self.match(term)} {dim}))")
             case "free", (term, dim, axis):
                 size = f"s{len(self.premises)}"
                 self.premises.append(f"(= {size} (size {self.match(term)} {dim}))")

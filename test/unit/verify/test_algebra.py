@@ -46,6 +46,12 @@ EQUAL = [
     ("(matmul (mul A s) C)", "(mul (matmul A C) s)", "A: n k, s: n 1, C: k d"),
     ("(matmul (div A s) C)", "(div (matmul A C) s)", "A: n k, s: n 1, C: k d"),
     ("(matmul A (div B r))", "(div (matmul A B) r)", "A: n k, B: k d, r: 1 d"),
+    # Associativity where the two contracted dims differ, as in a low-rank adapter.
+    (
+        "(matmul X (add W (matmul A B)))",
+        "(add (matmul X W) (matmul (matmul X A) B))",
+        "X: n d, W: d m, A: d 16, B: 16 m",
+    ),
     ("(silu A)", "(div A (shift 1 (exp (neg A))))", "A: n d"),
     ("(rsqrt A)", "(sqrt (reciprocal A))", "A: n d"),
     ("(div A (sqrt (shift 1 (square A))))", "(mul A (rsqrt (shift 1 (mul A A))))", "A: n d"),
