@@ -218,6 +218,8 @@ AXIOMS: tuple[Axiom, ...] = (
         sum-add: (sum d (add A B)) -> (add (sum d A) (sum d B)) if (same A B d)
         sum-mul: (sum d (mul A B)) -> (mul (sum d A) B) if (unit B d), (uncut A d)
         sum-scale: (sum d (scale c A)) -> (scale c (sum d A))
+        variance: (scale c (sum d (square (sub A (scale c (sum d A)))))) ->
+            (sub (scale c (sum d (square A))) (square (scale c (sum d A)))) if (mean c A d)
         """,
     ),
     *_class(

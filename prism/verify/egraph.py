@@ -75,6 +75,9 @@ class EGraph:
                 for dim, size in enumerate(reversed(term.shape), 1):
                     key = [_call("Ref", _integer(index)), _integer(dim)]
                     actions.append(eb.Set(_SPAN, "size", key, _size(size)))
+                    if (share := table.share(size)) is not None:
+                        numbers = (_rational(share.value), _rational(share.sizes))
+                        actions.append(eb.Expr_(_SPAN, _call("share", _size(size), *numbers)))
         self._egraph.run_program(*(eb.ActionCommand(action) for action in actions))
 
     def run(self, schedule: str) -> bool:

@@ -75,6 +75,9 @@ def satisfies(table: TermTable, condition: Condition, binding: Binding) -> bool:
             return table.shape(term(a))[-_dim(binding, d)] == UNIT
         case "uncut", (a, d):
             return len(table.shape(term(a))[-_dim(binding, d)]) == 1
+        case "mean", (c, a, d):
+            share = table.share(table.shape(term(a))[-_dim(binding, d)])
+            return share is not None and constant_of(c, binding) == share
         case "free", (a, d, axis):
             return binding[str(axis)] not in table.shape(term(a))[-_dim(binding, d)][1:]
         case "same", (a, b, d):

@@ -24,7 +24,7 @@ batch dims of a matmul at any rank.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 Pattern = str | int | tuple["Pattern", ...]
@@ -63,6 +63,7 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
     "same-shape": ("term", "term"),  # equal sizes in every dim
     "same-batch": ("term", "term"),  # equal sizes in every dim from 3 on
     "uncut": ("term", "dim"),  # not a chunk of a dim, so never empty
+    "mean": ("constant", "term", "dim"),  # the constant is 1 over the size of an uncut dim
     "free": ("term", "dim", "axis"),  # the axis does not cut the dim
     # on axes
     "closed": ("term", "axis"),  # does not depend on the index of the axis
@@ -161,7 +162,8 @@ def argument_sorts(head: str) -> tuple[str, ...]:
     )
 
 
-def variables(pattern: Pattern, sort: str = "term") -> dict[str, str]:
+@cache
+def variables(pattern: Pattern, sort: str = "term") -> Mapping[str, str]:
     """The variables of a pattern in order of appearance, each with its sort."""
     found: dict[str, str] = {}
 

@@ -65,6 +65,7 @@ _DECLARATIONS = """
 (relation Dim (i64))
 (relation Axis (String))
 (relation free (Size String))
+(relation share (Size BigRat BigRat))
 (relation closed (Term String))
 (relation whole (Term))
 (relation erased (Term))
@@ -296,6 +297,10 @@ class _Compiler:
                 # A name of its own: two uncut dims need not have the same size.
                 whole = f"w{len(self.premises)}"
                 self.premises.append(f"(= (Whole {whole}) (size {self.match(term)} {dim}))")
+            case "mean", (constant, term, dim):
+                size, (number, sizes) = f"s{len(self.premises)}", _constant(constant)
+                self.premises.append(f"(= {size} (size {self.match(term)} {dim}))")
+                self.premises.append(f"(share {size} {number} {sizes})")
             case "free", (term, dim, axis):
                 size = f"s{len(self.premises)}"
                 self.premises.append(f"(= {size} (size {self.match(term)} {dim}))")

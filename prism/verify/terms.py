@@ -224,6 +224,16 @@ class TermTable:
             sizes *= Fraction(self.constants_symbol(name)) ** exponent
         return Constant(value, sizes if value else Fraction(1))
 
+    def share(self, size: Size) -> Constant | None:
+        """1 over a size; None where it is cut or no number or size that a constant names."""
+        if len(size) != 1:
+            return None
+        (whole,) = size
+        if whole.isdigit() and int(whole) > 0:
+            return Constant(Fraction(1, int(whole)))
+        prime = self.symbols.get(whole)
+        return None if prime is None else Constant(Fraction(1), Fraction(1, prime))
+
     def _add(
         self, head: str, arguments: tuple[Argument, ...], shape: Shape, axes: frozenset[str]
     ) -> int:

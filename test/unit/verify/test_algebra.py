@@ -52,6 +52,11 @@ EQUAL = [
         "(add (matmul X W) (matmul (matmul X A) B))",
         "X: n d, W: d m, A: d 16, B: 16 m",
     ),
+    (
+        "(scale (/ 4) (sum 1 (square (sub A (scale (/ 4) (sum 1 A))))))",
+        "(sub (scale (/ 4) (sum 1 (square A))) (square (scale (/ 4) (sum 1 A))))",
+        "A: n 4",
+    ),
     ("(silu A)", "(div A (shift 1 (exp (neg A))))", "A: n d"),
     ("(rsqrt A)", "(sqrt (reciprocal A))", "A: n d"),
     ("(div A (sqrt (shift 1 (square A))))", "(mul A (rsqrt (shift 1 (mul A A))))", "A: n d"),
@@ -108,6 +113,11 @@ def test_proves(left: str, right: str, shapes: str) -> None:
 
 
 DIFFERENT = [
+    (
+        "(scale (/ 4) (sum 1 (square (sub A (scale (/ 4) (sum 1 A))))))",
+        "(sub (scale (/ 4) (sum 1 (square A))) (square (scale (/ 4) (sum 1 A))))",
+        "A: n 5",
+    ),
     ("(matmul (div A B) C)", "(div (matmul A C) B)", "A: d d, B: d d, C: d d"),
     ("(matmul (div A B) C)", "(div (matmul A C) B)", "A: d d, B: 1 d, C: d d"),
     ("(matmul A B)", "(matmul B A)", "A: d d, B: d d"),

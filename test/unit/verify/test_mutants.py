@@ -131,7 +131,17 @@ def agrees(workload: FuncOp, mutant: FuncOp) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["matmul", "rms_norm", "swiglu", "rms_norm_mlp", "softmax", "lora", "geglu"]
+    "name",
+    [
+        "matmul",
+        "rms_norm",
+        "swiglu",
+        "rms_norm_mlp",
+        "softmax",
+        "lora",
+        "geglu",
+        "layer_norm_linear",
+    ],
 )
 def test_no_mutant_is_proven_unless_execution_agrees(candidates, name: str) -> None:
     workload, graphs = candidates(name)
