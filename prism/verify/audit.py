@@ -263,7 +263,8 @@ class _Space:
             for name, sort in variables(condition).items():
                 self.names.setdefault(name, sort)
         batched = any(condition[0] in ("batch", "same-batch") for condition in self.when)
-        self.rank = 3 if batched else 2
+        dims = sum(sort == "dim" for sort in self.names.values())
+        self.rank = 3 if batched or dims > 2 else 2
         self.cuts = "axis" in self.names.values() or self.rank == 2
         self.axes = _AXES if "axis" in self.names.values() else ()
 

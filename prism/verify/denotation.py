@@ -105,6 +105,8 @@ class Model:
                 return np.expand_dims(total(self.value(a, index), -dim), -dim)
             case "max", (int() as dim, int() as a):
                 return np.expand_dims(largest(self.value(a, index), -dim), -dim)
+            case "swap", (int() as a, int() as dim, int() as other):
+                return np.swapaxes(self.value(a, index), -dim, -other)
             case "part", (int() as a, int() as dim, str() as axis):
                 array = self.value(a, index)
                 start, end = chunk(array.shape[-dim], self.counts[axis], index[axis])

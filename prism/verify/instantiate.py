@@ -48,6 +48,8 @@ def build_term(table: TermTable, pattern: Pattern, binding: Binding) -> int:
             return table.sum(_dim(binding, d), term(a))
         case ("max", d, a):
             return table.max(_dim(binding, d), term(a))
+        case ("swap", a, d, e):
+            return table.swap(term(a), _dim(binding, d), _dim(binding, e))
         case ("part", a, d, axis):
             return table.part(term(a), _dim(binding, d), name(axis))
         case ("comb", a, d, axis):

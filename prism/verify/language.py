@@ -11,6 +11,7 @@ variables). A whole tensor depends on no axis; replication is that case and need
     (matmul A B)     [.., m, k] x [.., k, n]
     (sum d A)        the sum over dim d, which stays with size 1
     (max d A)        the largest over dim d, which stays with size 1
+    (swap A d e)     A with dims d < e exchanged
     (part A d a)     the chunk of A along dim d that the index of axis a chooses
     (comb A d a)     the concatenation along dim d of A at every index of axis a
     (red A a)        the sum of A at every index of axis a
@@ -24,7 +25,7 @@ batch dims of a matmul at any rank.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 
 Pattern = str | int | tuple["Pattern", ...]
@@ -45,6 +46,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "matmul": ("term", "term"),
     "sum": ("dim", "term"),
     "max": ("dim", "term"),
+    "swap": ("term", "dim", "dim"),
     "part": ("term", "dim", "axis"),
     "comb": ("term", "dim", "axis"),
     "red": ("term", "axis"),
@@ -162,8 +164,7 @@ def argument_sorts(head: str) -> tuple[str, ...]:
     )
 
 
-@cache
-def variables(pattern: Pattern, sort: str = "term") -> Mapping[str, str]:
+def variables(pattern: Pattern, sort: str = "term") -> dict[str, str]:
     """The variables of a pattern in order of appearance, each with its sort."""
     found: dict[str, str] = {}
 

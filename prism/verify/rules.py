@@ -34,6 +34,7 @@ CONSTRUCTORS = {
     "matmul": "Matmul",
     "sum": "Sum",
     "max": "Max",
+    "swap": "Swap",
     "part": "Part",
     "comb": "Comb",
     "red": "Red",
@@ -55,6 +56,7 @@ _DECLARATIONS = """
 (constructor Matmul (Term Term) Term)
 (constructor Sum (i64 Term) Term)
 (constructor Max (i64 Term) Term)
+(constructor Swap (Term i64 i64) Term)
 (constructor Part (Term i64 String) Term)
 (constructor Comb (Term i64 String) Term)
 (constructor Red (Term String) Term)
@@ -99,6 +101,10 @@ _ANALYSES = """
 (rule ((= t (Sum d A)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Max d A))) ((set (size t d) (Whole "1"))) :ruleset analysis)
 (rule ((= t (Max d A)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (= s (size A d))) ((set (size t e) s)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (= s (size A e))) ((set (size t d) s)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (= s (size A k)) (!= d k) (!= e k))
+      ((set (size t k) s)) :ruleset analysis)
 (rule ((= t (Part A d a)) (= s (size A d))) ((set (size t d) (Cut s a))) :ruleset analysis)
 (rule ((= t (Part A d a)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Comb A d a)) (= (Cut s a) (size A d))) ((set (size t d) s)) :ruleset analysis)
@@ -118,6 +124,7 @@ _ANALYSES = """
 (rule ((= t (Matmul A B)) (closed A a) (closed B a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Sum d A)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Max d A)) (closed A a)) ((closed t a)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Part A d b)) (closed A a) (!= a b)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Comb A d b)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Comb A d a))) ((closed t a)) :ruleset analysis)
@@ -136,6 +143,7 @@ _ANALYSES = """
 (rule ((= t (Matmul A B)) (whole A) (whole B)) ((whole t)) :ruleset analysis)
 (rule ((= t (Sum d A)) (whole A)) ((whole t)) :ruleset analysis)
 (rule ((= t (Max d A)) (whole A)) ((whole t)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (whole A)) ((whole t)) :ruleset analysis)
 
 ; A product with an identity is not reassociated, or it would go on for ever.
 (rule ((= A (Bin g A B))) ((subsume (Bin g A B))) :ruleset simplification)

@@ -133,6 +133,14 @@ class TermTable:
         shape = self._with_size(a, dim, UNIT)
         return self._add("max", (dim, a), shape, self.axes(a))
 
+    def swap(self, a: int, dim: int, other: int) -> int:
+        """Two dims exchanged, the later one (counted from the end: the smaller number) first."""
+        if dim >= other:
+            raise IllShapedError(f"dims {dim} and {other} are not in order")
+        shape = list(self._with_size(a, dim, self._size(a, other)))
+        shape[-other] = self._size(a, dim)
+        return self._add("swap", (a, dim, other), tuple(shape), self.axes(a))
+
     def part(self, a: int, dim: int, axis: str) -> int:
         """The chunk along a dim that the index of an axis chooses."""
         size = self._size(a, dim)
@@ -195,6 +203,8 @@ class TermTable:
                 return self.sum(dim, a)
             case "max", (int() as dim, int() as a):
                 return self.max(dim, a)
+            case "swap", (int() as a, int() as dim, int() as other):
+                return self.swap(a, dim, other)
             case "part", (int() as a, int() as dim, str() as axis):
                 return self.part(a, dim, axis)
             case "comb", (int() as a, int() as dim, str() as axis):

@@ -57,6 +57,18 @@ EQUAL = [
         "(sub (scale (/ 4) (sum 1 (square A))) (square (scale (/ 4) (sum 1 A))))",
         "A: n 4",
     ),
+    ("(matmul (swap B 1 2) (swap A 1 2))", "(swap (matmul A B) 1 2)", "A: n k, B: k d"),
+    ("(matmul A (swap B 1 2))", "(swap (matmul B (swap A 1 2)) 1 2)", "A: n k, B: d k"),
+    (
+        "(matmul A (swap B 1 2))",
+        "(comb (red (matmul (part A 1 i) (swap (part (part B 2 x) 1 i) 1 2)) i) 1 x)",
+        "A: n k, B: d k",
+    ),
+    (
+        "(swap A 1 2)",
+        "(comb (comb (swap (part (part A 3 x) 1 y) 1 2) 2 y) 3 x)",
+        "A: b n d",
+    ),
     ("(silu A)", "(div A (shift 1 (exp (neg A))))", "A: n d"),
     ("(rsqrt A)", "(sqrt (reciprocal A))", "A: n d"),
     ("(div A (sqrt (shift 1 (square A))))", "(mul A (rsqrt (shift 1 (mul A A))))", "A: n d"),
@@ -113,6 +125,10 @@ def test_proves(left: str, right: str, shapes: str) -> None:
 
 
 DIFFERENT = [
+    ("(swap A 1 2)", "A", "A: d d"),
+    ("(matmul (swap A 1 2) (swap B 1 2))", "(swap (matmul A B) 1 2)", "A: d d, B: d d"),
+    ("(swap (swap A 1 2) 2 3)", "(swap (swap A 2 3) 1 2)", "A: d d d"),
+    ("(sum 1 (swap A 1 2))", "(sum 1 A)", "A: d d"),
     (
         "(scale (/ 4) (sum 1 (square (sub A (scale (/ 4) (sum 1 A))))))",
         "(sub (scale (/ 4) (sum 1 (square A))) (square (scale (/ 4) (sum 1 A))))",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
@@ -13,6 +14,8 @@ from prism.dialects import threadblock
 from prism.dialects.operators import OPERATORS, Kind
 from prism.dialects.sym import ExprAttr, MapAttr
 from prism.dialects.sym_expr import SymExpr
+from prism.passes.generate import GeneratePass
+from prism.passes.instantiate_maps import InstantiateMapsPass
 from prism.verify.api import verify_candidates
 from prism.verify.evaluate import EvaluationError, evaluate_candidate, evaluate_function, shape_at
 from prism.verify.refute import size_names
@@ -61,6 +64,34 @@ def changes(op: Operation):
             yield from map_changes(which, op.properties[which])
     elif isinstance(op, threadblock.OutputOp):
         yield from map_changes("omap", op.omap)
+
+
+TRANSPOSING = """
+!y = tensor<?x?xf16, #sym.shape<[m, d]>>
+!yt = tensor<?x?xf16, #sym.shape<[d, m]>>
+!p = tensor<?x?xf16, #sym.shape<[n, m]>>
+func.func @scores(%x: !x, %y: !y) -> !x {
+  %yt = kernel.transpose %y perm [1, 0] : (!y) -> !yt
+  %s = kernel.matmul %x, %yt : (!x, !yt) -> !p
+  %e = kernel.exp %s : (!p) -> !p
+  %o = kernel.matmul %e, %y : (!p, !y) -> !x
+  func.return %o : !x
+}
+"""
+
+
+def test_no_mutant_with_a_transpose_is_proven_unless_execution_agrees(module_of) -> None:
+    module = module_of(TRANSPOSING)
+    for module_pass in (GeneratePass(), InstantiateMapsPass()):
+        module_pass.apply(Context(), module)
+    workload, *graphs = (op for op in module.ops if isinstance(op, FuncOp))
+    assert all(verdict.kind == "equal" for verdict in verify_candidates(workload, graphs))
+    found = [mutant for graph in graphs[::4] for mutant in mutants(graph)]
+    verdicts = verify_candidates(workload, [m.function for m in found], Limits(seconds=300))
+    equal = [m for m, verdict in zip(found, verdicts, strict=True) if verdict.kind == "equal"]
+    assert not [mutant.what for mutant in equal if not agrees(workload, mutant.function)]
+    assert len(found) >= 70
+    assert len(equal) < len(found) / 4
 
 
 def map_changes(which: str, attribute: MapAttr):
