@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -34,6 +36,39 @@ def _commands(
     return eb.EGraph().parse_program(text), tuple(_RULESET.findall(text))
 
 
+_Key: TypeAlias = tuple[int, int, frozenset[str], bool]
+
+_FREE: dict[_Key, eb.EGraph] = {}
+"""E-graphs with a program and no terms, as checking the rules costs more than most proofs."""
+
+_MAX_FREE = 16
+
+
+def _borrow(
+    owner: object, rank: int, functions: frozenset[str], noting: bool
+) -> tuple[eb.EGraph, tuple[str, ...]]:
+    """
+    An e-graph with the program, and its rulesets. What is entered into it is undone when `owner`
+    is gone, and it serves the next one. The thread is part of the key: egglog binds it to one.
+    """
+    key = (threading.get_ident(), rank, functions, noting)
+    commands, rulesets = _commands(rank, functions, noting)
+    egraph = _FREE.pop(key, None)
+    if egraph is None:
+        egraph = eb.EGraph()
+        egraph.run_program(*commands)
+    egraph.run_program(eb.Push(1))
+    weakref.finalize(owner, _give_back, key, egraph).atexit = False
+    return egraph, rulesets
+
+
+def _give_back(key: _Key, egraph: eb.EGraph) -> None:
+    if key[0] != threading.get_ident() or (len(_FREE) >= _MAX_FREE and key not in _FREE):
+        return
+    egraph.run_program(eb.Pop(_SPAN, 1))
+    _FREE[key] = egraph
+
+
 class EGraph:
     """
     Terms and what is known of them. A term keeps its index of the table (`Ref`); two terms are
@@ -54,9 +89,7 @@ class EGraph:
             str(t.arguments[0]) for t in heads if t.head in ("un", "bin")
         )
         self._terms = frozenset(terms)
-        self._egraph = eb.EGraph()
-        commands, self._rulesets = _commands(table.rank, functions, noting)
-        self._egraph.run_program(*commands)
+        self._egraph, self._rulesets = _borrow(self, table.rank, functions, noting)
         actions: list[eb.Set | eb.Expr_] = [
             eb.Expr_(_SPAN, _call("Axis", _string(axis))) for axis in dict.fromkeys(axes)
         ]
@@ -93,9 +126,12 @@ class EGraph:
 
     def nodes(self) -> int:
         """The number of e-nodes and facts."""
+        return sum(self._sizes().values())
+
+    def _sizes(self) -> dict[str, int]:
         for output in self._egraph.run_program(eb.PrintSize(_SPAN, None)):
             if isinstance(output, eb.PrintAllFunctionsSize):
-                return sum(size for _, size in output.sizes)
+                return dict(output.sizes)
         raise TypeError("egglog gave no sizes")
 
     def __contains__(self, term: int) -> bool:
@@ -123,8 +159,11 @@ class EGraph:
         The instances of axioms that were noted: the name and the values of the variables of the
         left side in their order, terms as indices of the table, a constant as two numbers.
         """
+        sizes = self._sizes()
         for axiom in AXIOMS:
             name = f"{USES}{axiom.name}"
+            if not sizes.get(name):
+                continue
             command = eb.PrintFunction(_SPAN, name, None, None, eb.DefaultPrintFunctionMode())
             for output in self._egraph.run_program(command):
                 if isinstance(output, eb.PrintFunctionOutput):

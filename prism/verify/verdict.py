@@ -39,4 +39,6 @@ class Verdict:
     reason: str = ""
     certificate: str = ""
     """Of an equal one, where it was asked for: the proof as `prism/verify/certificate.py` says."""
+    digest: str = ""
+    """With a certificate: the digest of what was decided (`prism/verify/digest.py`)."""
     seconds: float = 0.0
