@@ -150,6 +150,7 @@ AXIOMS: tuple[Axiom, ...] = (
             if (ne-dim f d), (ne-dim f e)
         swap-part-later: (swap (part A d a) d e) -> (part (swap A d e) e a)
         swap-part-earlier: (swap (part A e a) d e) -> (part (swap A d e) d a)
+        slice-part: (slice (part A e a) d w) -> (part (slice A d w) e a)
         part-part: (part (part A d a) e b) -> (part (part A e b) d a) if (ne-dim d e)
         red-part: (red (part A d b) a) -> (part (red A a) d b)
         """,
@@ -196,6 +197,7 @@ AXIOMS: tuple[Axiom, ...] = (
         red-matmul-right: (red (matmul A B) a) -> (matmul A (red B a)) if (closed A a)
         red-sum: (red (sum d A) a) -> (sum d (red A a)) if (free A d a)
         red-swap: (red (swap A d e) a) -> (swap (red A a) d e)
+        red-slice: (red (slice A d w) a) -> (slice (red A a) d w)
         red-red: (red (red A a) b) -> (red (red A b) a)
         """,
     ),
@@ -217,6 +219,10 @@ AXIOMS: tuple[Axiom, ...] = (
         swap-unary: (swap (un f A) d e) -> (un f (swap A d e))
         swap-binary: (swap (bin g A B) d e) -> (bin g (swap A d e) (swap B d e))
         swap-scale: (swap (scale c A) d e) -> (scale c (swap A d e))
+        slice-columns: (slice (matmul A B) 1 w) -> (matmul A (slice B 1 w))
+        slice-rows: (slice (matmul A B) 2 w) -> (matmul (slice A 2 w) B)
+        slice-unary: (slice (un f A) d w) -> (un f (slice A d w))
+        slice-scale: (slice (scale c A) d w) -> (scale c (slice A d w))
         matmul-outer: (matmul A B) -> (mul A B) if (unit A 1)
         """,
     ),
@@ -364,6 +370,7 @@ IRREVERSIBLE = frozenset(
     {
         "binary-part-part",
         "red-part",
+        "slice-part",
         "matmul-mul-rows",
         "matmul-mul-columns",
         "matmul-outer",

@@ -157,6 +157,12 @@ class _Encoder:
                 return table.max(rank - required(attributes.dim, "dim"), first)
             case "transpose":
                 return self._transpose(required(attributes.permutation, "permutation"), first)
+            case "slice":
+                dim = required(attributes.dim, "dim")
+                if len(table.shape(first)[dim]) > 1:
+                    raise UnsupportedError(" along a dim that an axis cuts")
+                window = table.window(*required(attributes.bounds, "bounds"))
+                return table.slice(first, rank - dim, window)
             case "scale":
                 return self._scale(required(attributes.constant, "constant"), first)
             case "shift":

@@ -50,6 +50,8 @@ def build_term(table: TermTable, pattern: Pattern, binding: Binding) -> int:
             return table.max(_dim(binding, d), term(a))
         case ("swap", a, d, e):
             return table.swap(term(a), _dim(binding, d), _dim(binding, e))
+        case ("slice", a, d, window):
+            return table.slice(term(a), _dim(binding, d), name(window))
         case ("part", a, d, axis):
             return table.part(term(a), _dim(binding, d), name(axis))
         case ("comb", a, d, axis):

@@ -12,6 +12,7 @@ variables). A whole tensor depends on no axis; replication is that case and need
     (sum d A)        the sum over dim d, which stays with size 1
     (max d A)        the largest over dim d, which stays with size 1
     (swap A d e)     A with dims d < e exchanged
+    (slice A d w)    the elements of dim d, which no axis cuts, inside window w
     (part A d a)     the chunk of A along dim d that the index of axis a chooses
     (comb A d a)     the concatenation along dim d of A at every index of axis a
     (red A a)        the sum of A at every index of axis a
@@ -47,6 +48,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "sum": ("dim", "term"),
     "max": ("dim", "term"),
     "swap": ("term", "dim", "dim"),
+    "slice": ("term", "dim", "window"),
     "part": ("term", "dim", "axis"),
     "comb": ("term", "dim", "axis"),
     "red": ("term", "axis"),

@@ -35,6 +35,7 @@ CONSTRUCTORS = {
     "sum": "Sum",
     "max": "Max",
     "swap": "Swap",
+    "slice": "Slice",
     "part": "Part",
     "comb": "Comb",
     "red": "Red",
@@ -57,6 +58,7 @@ _DECLARATIONS = """
 (constructor Sum (i64 Term) Term)
 (constructor Max (i64 Term) Term)
 (constructor Swap (Term i64 i64) Term)
+(constructor Slice (Term i64 String) Term)
 (constructor Part (Term i64 String) Term)
 (constructor Comb (Term i64 String) Term)
 (constructor Red (Term String) Term)
@@ -105,6 +107,8 @@ _ANALYSES = """
 (rule ((= t (Swap A d e)) (= s (size A e))) ((set (size t d) s)) :ruleset analysis)
 (rule ((= t (Swap A d e)) (= s (size A k)) (!= d k) (!= e k))
       ((set (size t k) s)) :ruleset analysis)
+; Nothing is stated of the size of the dim that is sliced.
+(rule ((= t (Slice A d w)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Part A d a)) (= s (size A d))) ((set (size t d) (Cut s a))) :ruleset analysis)
 (rule ((= t (Part A d a)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Comb A d a)) (= (Cut s a) (size A d))) ((set (size t d) s)) :ruleset analysis)
@@ -125,6 +129,7 @@ _ANALYSES = """
 (rule ((= t (Sum d A)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Max d A)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Swap A d e)) (closed A a)) ((closed t a)) :ruleset analysis)
+(rule ((= t (Slice A d w)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Part A d b)) (closed A a) (!= a b)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Comb A d b)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Comb A d a))) ((closed t a)) :ruleset analysis)
@@ -144,6 +149,7 @@ _ANALYSES = """
 (rule ((= t (Sum d A)) (whole A)) ((whole t)) :ruleset analysis)
 (rule ((= t (Max d A)) (whole A)) ((whole t)) :ruleset analysis)
 (rule ((= t (Swap A d e)) (whole A)) ((whole t)) :ruleset analysis)
+(rule ((= t (Slice A d w)) (whole A)) ((whole t)) :ruleset analysis)
 
 ; A product with an identity is not reassociated, or it would go on for ever.
 (rule ((= A (Bin g A B))) ((subsume (Bin g A B))) :ruleset simplification)
@@ -214,6 +220,7 @@ _GROUND_SORTS = {
     "constant": "BigRat BigRat",
     "dim": "i64",
     "axis": "String",
+    "window": "String",
 }
 
 
