@@ -63,8 +63,13 @@ def _borrow(
 
 
 def _give_back(key: _Key, egraph: eb.EGraph) -> None:
-    if key[0] != threading.get_ident() or (len(_FREE) >= _MAX_FREE and key not in _FREE):
+    if key[0] != threading.get_ident():
         return
+    if len(_FREE) >= _MAX_FREE and key not in _FREE:
+        mine = [other for other in _FREE if other[0] == key[0]]
+        if not mine:
+            return
+        del _FREE[mine[0]]  # the one that was not used for longest
     egraph.run_program(eb.Pop(_SPAN, 1))
     _FREE[key] = egraph
 
