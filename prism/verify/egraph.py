@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -36,44 +34,6 @@ def _commands(
     return eb.EGraph().parse_program(text), tuple(_RULESET.findall(text))
 
 
-_Key: TypeAlias = tuple[int, int, frozenset[str], bool]
-
-_FREE: dict[_Key, eb.EGraph] = {}
-"""E-graphs with a program and no terms, as checking the rules costs more than most proofs."""
-
-_MAX_FREE = 16
-
-
-def _borrow(
-    owner: object, rank: int, functions: frozenset[str], noting: bool
-) -> tuple[eb.EGraph, tuple[str, ...]]:
-    """
-    An e-graph with the program, and its rulesets. What is entered into it is undone when `owner`
-    is gone, and it serves the next one. The thread is part of the key: egglog binds it to one.
-    """
-    key = (threading.get_ident(), rank, functions, noting)
-    commands, rulesets = _commands(rank, functions, noting)
-    egraph = _FREE.pop(key, None)
-    if egraph is None:
-        egraph = eb.EGraph()
-        egraph.run_program(*commands)
-    egraph.run_program(eb.Push(1))
-    weakref.finalize(owner, _give_back, key, egraph).atexit = False
-    return egraph, rulesets
-
-
-def _give_back(key: _Key, egraph: eb.EGraph) -> None:
-    if key[0] != threading.get_ident():
-        return
-    if len(_FREE) >= _MAX_FREE and key not in _FREE:
-        mine = [other for other in _FREE if other[0] == key[0]]
-        if not mine:
-            return
-        del _FREE[mine[0]]  # the one that was not used for longest
-    egraph.run_program(eb.Pop(_SPAN, 1))
-    _FREE[key] = egraph
-
-
 class EGraph:
     """
     Terms and what is known of them. A term keeps its index of the table (`Ref`); two terms are
@@ -94,7 +54,9 @@ class EGraph:
             str(t.arguments[0]) for t in heads if t.head in ("un", "bin")
         )
         self._terms = frozenset(terms)
-        self._egraph, self._rulesets = _borrow(self, table.rank, functions, noting)
+        self._egraph = eb.EGraph()
+        commands, self._rulesets = _commands(table.rank, functions, noting)
+        self._egraph.run_program(*commands)
         actions: list[eb.Set | eb.Expr_] = [
             eb.Expr_(_SPAN, _call("Axis", _string(axis))) for axis in dict.fromkeys(axes)
         ]

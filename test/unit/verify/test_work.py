@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from prism.verify import egraph, prove, refute, second_opinion
+from prism.verify import prove, refute, second_opinion
 from prism.verify.api import verify_candidates
 from prism.verify.record import Recorder
 from prism.verify.second_opinion import SecondOpinion
@@ -38,33 +38,6 @@ def test_graphs_share_one_saturation_and_one_replay(candidates, counted) -> None
     assert {verdict.kind for verdict in verdicts} == {"equal"}
     assert len(graphs) > 8
     assert calls == {"EGraph": 1, "Recorder": 1}
-
-
-def test_the_rules_are_checked_once_per_process(candidates, counted) -> None:
-    workload, graphs = candidates("rms_norm")
-    verify_candidates(workload, graphs, certify=True)
-    calls = counted(egraph.eb, "EGraph")
-    again = verify_candidates(workload, graphs, certify=True)
-    assert {verdict.kind for verdict in again} == {"equal"}
-    assert calls["EGraph"] == 0
-
-
-def test_two_proofs_at_a_time_do_not_mix(candidates) -> None:
-    """An e-graph is lent to one proof at a time, and what it held is gone for the next."""
-    workload, _ = candidates("rms_norm")
-    table = prove.TermTable()
-    (left,) = prove.encode_function(workload, table).outputs
-    first = egraph.EGraph(table, [left], ["0.x"])
-    second = egraph.EGraph(table, [left], ["0.x"])
-    assert first._egraph is not second._egraph
-    nodes = second.nodes()
-    first.run("(run analysis)")
-    assert second.nodes() == nodes
-    lent = first._egraph
-    del first
-    third = egraph.EGraph(table, [left], ["0.x"])
-    assert third._egraph is lent
-    assert third.nodes() == nodes
 
 
 def test_no_time_left_means_no_further_search(candidates, counted) -> None:
