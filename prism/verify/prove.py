@@ -130,8 +130,9 @@ def close(
     """
     unproven = set(goals)
     distributions = limits.distributions
+    held = resident_bytes()
     egraph = EGraph(table, (term for goal in unproven for term in goal), axes, noting=noting)
-    guard = _Guard(egraph, limits, start)
+    guard = _Guard(egraph, limits, start, held)
     for _ in range(limits.rounds):
         egraph.run(_MOVE)
         unproven = {goal for goal in unproven if not egraph.same(*goal)}
@@ -163,6 +164,8 @@ class _Guard:
     egraph: EGraph
     limits: Limits
     start: float
+    held: int
+    """What the process held before: earlier work of the process is no part of this proof."""
     growth: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     """Per axiom the factor by which it last grew the e-graph, and the seconds it took."""
 
@@ -172,7 +175,7 @@ class _Guard:
             return "nodes"
         if time.perf_counter() - self.start > self.limits.seconds:
             return "seconds"
-        return "memory" if resident_bytes() > self.limits.memory else None
+        return "memory" if resident_bytes() - self.held > self.limits.memory else None
 
     def run(self, phase: str) -> bool | Limit:
         """Runs the axioms of a phase once; whether anything changed, or the limit reached."""
