@@ -35,11 +35,11 @@ audit: $(STAMP) ## evaluate every axiom exactly, without each of its conditions 
 
 bench: $(STAMP) ## run the slow sweeps and the benchmarks
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(BIN)/python tools/bench.py -o bench/results/spine.json
 	$(BIN)/prism bench codegen -o bench/results/codegen.json
 	$(BIN)/prism bench sim -o bench/results/simulator.json
 	$(BIN)/prism bench search --json > bench/results/search.json
 	$(BIN)/prism bench tune -o bench/results/tuning.json
-	$(BIN)/python tools/quote_results.py
 
 gpu-bundles: $(STAMP) ## compile what tools/gpu_check runs on a machine with a GPU, to build/gpu
 	$(BIN)/python tools/gpu_bundles.py $(addprefix --target ,$(TARGET))

@@ -119,8 +119,7 @@ def attach(pair: Pair, verdict: Verdict) -> None:
     Sets `kernel.verdict` on a candidate, with the digest of what was decided, and
     `kernel.certificate` if there is one.
     """
-    identity = verdict.digest or digest(pair.workload, pair.candidate)
-    data = VerdictData(verdict.kind, identity)
+    data = VerdictData(verdict.kind, digest(pair.workload, pair.candidate))
     pair.candidate.attributes[VERDICT] = VerdictAttr(data)
     pair.candidate.attributes.pop(CERTIFICATE, None)
     if verdict.certificate:

@@ -7,7 +7,7 @@ neither terms nor axioms nor the encoding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -43,51 +43,22 @@ class NotExecutableError(Exception):
     """Something that cannot be executed exactly; the message names the op."""
 
 
-class Memo:
-    """
-    What was computed at sizes of the parameters, by what it was computed from: the graphs of one
-    workload share most of their tiles. No array in it may be written to.
-    """
-
-    def __init__(self) -> None:
-        self.computed = 0
-        self._known: dict[Hashable, tuple[Sequence[ExactArray], ExactArray]] = {}
-
-    def get(
-        self, what: Hashable, operands: Sequence[ExactArray], compute: Callable[[], ExactArray]
-    ) -> ExactArray:
-        """The result of `what` on arrays, which are told apart by identity."""
-        key = (what, tuple(map(id, operands)))
-        if key not in self._known:
-            self.computed += 1
-            # The operands are kept, so that their ids stay their own.
-            self._known[key] = (operands, compute())
-        return self._known[key][1]
-
-
 def execute(
-    function: func.FuncOp,
-    inputs: Sequence[ExactArray],
-    sizes: Sizes,
-    counts: Mapping[str, int],
-    memo: Memo | None = None,
+    function: func.FuncOp, inputs: Sequence[ExactArray], sizes: Sizes, counts: Mapping[str, int]
 ) -> list[ExactArray]:
     """
     The results of a function at sizes of its parameters, each axis of its graphs with as many
-    indices as `counts` says. Raises NotExecutableError, and UndecidedError of `exact`. A `memo` is
-    shared by functions that are executed on the same inputs at the same sizes.
+    indices as `counts` says. Raises NotExecutableError, and UndecidedError of `exact`.
     """
-    memo = memo or Memo()
     values: dict[SSAValue, ExactArray] = dict(zip(function.body.block.args, inputs, strict=True))
     for op in function.body.block.ops:
         match op:
             case OperatorOp():
                 operands = [values[value] for value in op.inputs]
-                values[op.result] = _operator(op, operands, sizes, memo)
+                values[op.result] = _operator(op, operands, sizes)
             case GraphDefOp():
                 tensors = [values[value] for value in op.inputs]
-                results = _graph(op, tensors, sizes, counts, memo)
-                values.update(zip(op.results_, results, strict=True))
+                values.update(zip(op.results_, _graph(op, tensors, sizes, counts), strict=True))
             case func.ReturnOp():
                 return [values[value] for value in op.arguments]
             case _:
@@ -95,14 +66,9 @@ def execute(
     raise NotExecutableError("a function without func.return")
 
 
-def _operator(
-    op: OperatorOp, operands: Sequence[ExactArray], sizes: Sizes, memo: Memo
-) -> ExactArray:
-    name, attributes = op.operator.name, op.attribute_values
+def _operator(op: OperatorOp, operands: Sequence[ExactArray], sizes: Sizes) -> ExactArray:
     try:
-        return memo.get(
-            (name, attributes), operands, lambda: expand(_Arrays(sizes), name, operands, attributes)
-        )
+        return expand(_Arrays(sizes), op.operator.name, operands, op.attribute_values)
     except NotExecutableError as error:
         raise NotExecutableError(op_name(op)) from error
 
@@ -130,13 +96,6 @@ class _Arrays:
             case "max":
                 dim = required(attributes.dim, "dim")
                 return np.expand_dims(largest(first, dim), dim)
-            case "transpose":
-                return np.transpose(first, required(attributes.permutation, "permutation"))
-            case "slice":
-                dim = required(attributes.dim, "dim")
-                ends = required(attributes.bounds, "bounds")
-                start, end = (int(bound.evaluate(self.sizes)) for bound in ends)
-                return np.moveaxis(np.moveaxis(first, dim, 0)[start:end], 0, dim)
             case "scale":
                 return each(self._constant(attributes).__mul__, first)
             case "shift":
@@ -173,11 +132,7 @@ def _power(exponent: Fraction, base: Exact) -> Exact:
 
 
 def _graph(
-    graph: GraphDefOp,
-    tensors: Sequence[ExactArray],
-    sizes: Sizes,
-    counts: Mapping[str, int],
-    memo: Memo,
+    graph: GraphDefOp, tensors: Sequence[ExactArray], sizes: Sizes, counts: Mapping[str, int]
 ) -> list[ExactArray]:
     last = graph.body.block.last_op
     if not isinstance(last, threadblock.YieldOp):
@@ -192,7 +147,7 @@ def _graph(
         results.append(np.full(shape, UNDEFINED, dtype=object))
     for indices in product(*(range(counts[axis]) for axis in graph.grid_axes)):
         at = dict(zip(graph.grid_axes, indices, strict=True))
-        block = _Block(graph, inputs, sizes, counts, at, memo)
+        block = _Block(graph, inputs, sizes, counts, at)
         for value, result in zip(last.arguments, results, strict=True):
             output = value.owner
             if isinstance(output, threadblock.OutputOp):
@@ -210,7 +165,6 @@ class _Block:
     sizes: Sizes
     counts: Mapping[str, int]
     indices: Mapping[str, int]
-    shared: Memo
     _memo: dict[tuple[SSAValue, tuple[tuple[str, int], ...]], ExactArray] = field(
         default_factory=dict[tuple[SSAValue, tuple[tuple[str, int], ...]], ExactArray]
     )
@@ -226,20 +180,15 @@ class _Block:
         match value.owner:
             case threadblock.InputOp() as op:
                 tensor = self.inputs[op.tensor]
-                place = self.place(tensor.shape, {**op.imap.cuts, **op.fmap.cuts}, loops)
-                bounds = tuple((cut.start, cut.stop) for cut in place)
-                return self.shared.get(bounds, [tensor], lambda: tensor[place])
+                return tensor[self.place(tensor.shape, {**op.imap.cuts, **op.fmap.cuts}, loops)]
             case threadblock.AccumOp() as op:
                 tiles = self._family(op.tile, op.axis.data, loops)
                 if op.maximum is not None:
-                    maxima = self._family(op.maximum, op.axis.data, loops)
-                    both = [*tiles, *maxima]
-                    return self.shared.get("rescaled", both, lambda: rescaled_sum(tiles, maxima))
+                    return rescaled_sum(tiles, self._family(op.maximum, op.axis.data, loops))
                 fold = largest if op.kind_value == "max" else total
-                return self.shared.get(fold, tiles, lambda: fold(np.stack(tiles), 0))
+                return fold(np.stack(tiles), 0)
             case OperatorOp() as op:
-                tiles = [self.tile(v, loops) for v in op.inputs]
-                return _operator(op, tiles, self.sizes, self.shared)
+                return _operator(op, [self.tile(v, loops) for v in op.inputs], self.sizes)
             case _:
                 raise NotExecutableError(f"%{value.name_hint or '?'}")
 
