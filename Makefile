@@ -23,7 +23,7 @@ demo: $(STAMP) ## optimize rms_norm + matmul at n=8, d=4096 and run the kernel a
 	$(BIN)/prism run $(DEMO_BUNDLE)
 
 test: $(STAMP) ## run the unit, property and lit tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0 -m 'not slow'
 
 lint: $(STAMP) ## ruff and strict basedpyright
 	$(BIN)/ruff check .
@@ -34,12 +34,12 @@ audit: $(STAMP) ## evaluate every axiom exactly, without each of its conditions 
 	$(BIN)/python tools/audit_axioms.py
 
 bench: $(STAMP) ## run the slow sweeps and the benchmarks
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
-	$(BIN)/python tools/bench.py -o bench/results/spine.json
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0 -m slow
 	$(BIN)/prism bench codegen -o bench/results/codegen.json
 	$(BIN)/prism bench sim -o bench/results/simulator.json
 	$(BIN)/prism bench search --json > bench/results/search.json
 	$(BIN)/prism bench tune -o bench/results/tuning.json
+	$(BIN)/python tools/quote_results.py
 
 gpu-bundles: $(STAMP) ## compile what tools/gpu_check runs on a machine with a GPU, to build/gpu
 	$(BIN)/python tools/gpu_bundles.py $(addprefix --target ,$(TARGET))

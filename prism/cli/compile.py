@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,6 +122,19 @@ class Pipeline:
         self._run("verify")
         self._note_families()
         return candidate.sym_name.data
+
+    def copy(self) -> Pipeline:
+        """A pipeline on a copy of the module as it stands, to lower for one of several shapes."""
+        result = self.result
+        module = result.module.clone()
+        (workload,) = (
+            op
+            for op in module.ops
+            if isinstance(op, FuncOp) and op.sym_name == result.workload.sym_name
+        )
+        other = copy(self)
+        other.result = Compilation(result.source, module, workload, families=result.families)
+        return other
 
     def compile(self, shape: str, target: str, graph: str = "", overrides: str = "") -> Compilation:
         """

@@ -132,7 +132,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _add_compilation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--shape", metavar="n=8,d=4096", help="the sizes of the workload's symbols")
+    parser.add_argument(
+        "--shape",
+        metavar="n=8,d=4096",
+        help="the sizes of the workload's symbols (optimize: one may be a range, n=1..64)",
+    )
     parser.add_argument(
         "--target", default="sm_80", metavar="sm_80", help="the GPU to compile for (default sm_80)"
     )

@@ -20,6 +20,7 @@ from prism.cli.compile import (
 )
 from prism.cli.environment import make_context, progress, time_limit
 from prism.cli.measured import tune_measured
+from prism.cli.optimize_range import optimize_range, range_of
 from prism.cli.pack import pack
 from prism.cli.source import Source, read_source
 from prism.cli.stored import Answer, key_of, open_database, rebuild, recall, store
@@ -35,8 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
     context = make_context()
     source = read_source(Path(arguments.file), context)
     check_target(source, arguments.target)
-    wants_kernel = arguments.shape is not None or not symbols_of(only_workload(source))
     output: Path | None = None if arguments.output is None else Path(arguments.output)
+    shape_range = range_of(source, arguments.shape)
+    if shape_range is not None:
+        if output is not None:
+            check_destination(output)
+        optimize_range(source, context, arguments, shape_range, output)
+        return 0
+    wants_kernel = arguments.shape is not None or not symbols_of(only_workload(source))
     if wants_kernel:
         check_request(source, arguments.shape or "", arguments.target, arguments.set)
     elif output is not None or arguments.set or arguments.graph:

@@ -8,6 +8,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from prism.cli.optimize import compile_to_bundle
 from prism.cli.source import Source, parse_text, read_source
 from prism.cli.table import fields, human_bytes, table
 from prism.errors import PrismError
-from prism.runtime.bundle import Bundle, BundleError, load_bundle
+from prism.runtime.bundle import Bundle, BundleError, is_ranged, load_bundle
 from prism.runtime.check import Comparison, compare, decode_inputs, draw_inputs, tolerance
 from prism.runtime.cuda_core import require_driver
 from prism.runtime.launch import KernelFaultError, KernelRun, Run, run_bundle
+from prism.runtime.ranged import RangedBundle, load_ranged
+from prism.tune.bindings import parse_bindings
 
 MAX_ELEMENTS = 2**28
 """Elements of all tensors together that a check may hold, in float64: 2 GiB."""
@@ -32,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.backend == "cuda":
         # Before anything is compiled: the answer does not depend on it.
         require_driver()
+    if is_ranged(path):
+        return _run_ranged(load_ranged(path), arguments)
     if path.is_dir():
         if arguments.shape is not None:
             raise PrismError("--shape is for MLIR files: a bundle has its shape already")
@@ -42,8 +47,57 @@ def run(arguments: argparse.Namespace) -> int:
         return run_checked(bundle, arguments)
 
 
+def _run_ranged(bundle: RangedBundle, arguments: argparse.Namespace) -> int:
+    """Run the size of `--shape`, or without it the ends of every section."""
+    if arguments.shape is not None:
+        sizes = parse_bindings(arguments.shape, "--shape")
+        return run_checked(bundle.at(sizes), arguments)
+    outcomes: list[Outcome] = []
+    for size in bundle.ends:
+        outcome = check(bundle.bundles[size], arguments)
+        if not arguments.json:
+            _show(outcome, arguments)
+            print()
+        outcomes.append(outcome)
+    ok = all(outcome.ok for outcome in outcomes)
+    if arguments.json:
+        shapes = [{"shape": each.shape, **each.data} for each in outcomes]
+        print(json.dumps({"ok": ok, "shapes": shapes}, indent=2))
+    else:
+        ends = ", ".join(map(str, bundle.ends))
+        print(f"{bundle.dispatch.symbol}={ends}: {'ok' if ok else 'FAILED'}")
+    return 0 if ok else 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one bundle: to read, as JSON, and for standard error."""
+
+    ok: bool
+    shape: dict[str, int]
+    data: dict[str, Any]
+    text: str
+    fault: str | None = None
+
+
 def run_checked(bundle: Bundle, arguments: argparse.Namespace) -> int:
     """Run a bundle on seeded inputs; print the report; 0 if every output is right, else 1."""
+    outcome = check(bundle, arguments)
+    _show(outcome, arguments)
+    return 0 if outcome.ok else 1
+
+
+def _show(outcome: Outcome, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(json.dumps(outcome.data, indent=None if outcome.fault else 2))
+    elif outcome.fault is None:
+        print(outcome.text)
+    if outcome.fault is not None:
+        print(outcome.fault, file=sys.stderr)
+
+
+def check(bundle: Bundle, arguments: argparse.Namespace) -> Outcome:
+    """Run a bundle on seeded inputs and compare it with float64."""
     manifest = bundle.manifest
     elements = sum(entry.elements for entry in manifest.buffers.values())
     if elements > MAX_ELEMENTS:
@@ -55,21 +109,20 @@ def run_checked(bundle: Bundle, arguments: argparse.Namespace) -> int:
     try:
         result = run_bundle(bundle, inputs, arguments.backend)
     except KernelFaultError as error:
-        if arguments.json:
-            print(json.dumps({"ok": False, "backend": arguments.backend, "error": str(error)}))
-        print(f"{bundle.path}: error: {error}", file=sys.stderr)
-        return 1
+        data = {"ok": False, "backend": arguments.backend, "error": str(error)}
+        return Outcome(False, manifest.shape, data, "", f"{bundle.path}: error: {error}")
     references = reference_outputs(bundle, [*decode_inputs(manifest, inputs)])
     comparisons = [
         compare(entry, result.outputs[entry.name], reference, tolerance(entry, manifest.inputs))
         for entry, reference in zip(manifest.outputs, references, strict=True)
     ]
     ok = all(comparison.ok for comparison in comparisons) and not result.changed_inputs
-    if arguments.json:
-        print(json.dumps(as_json(ok, result, comparisons), indent=2))
-    else:
-        print(report(ok, bundle, result, comparisons))
-    return 0 if ok else 1
+    return Outcome(
+        ok,
+        manifest.shape,
+        as_json(ok, result, comparisons),
+        report(ok, bundle, result, comparisons),
+    )
 
 
 def reference_outputs(bundle: Bundle, inputs: Sequence[Any]) -> list[Any]:

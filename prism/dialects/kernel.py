@@ -39,6 +39,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from prism.dialects.bindings import parse_bindings, print_bindings
 from prism.dialects.operator_op import OperatorOp, make_operator_op
 from prism.dialects.operators import OPERATORS
 from prism.dialects.shapes import Shape, result_shape
@@ -244,14 +245,6 @@ class GraphDefOp(IRDLOperation):
                 parser.Delimiter.SQUARE, parser.parse_identifier
             )
 
-        def argument() -> tuple[Parser.Argument, SSAValue]:
-            name = parser.parse_argument(expect_type=False)
-            parser.parse_punctuation("=")
-            operand = parser.parse_unresolved_operand()
-            parser.parse_punctuation(":")
-            type_ = parser.parse_type()
-            return name.resolve(type_), parser.resolve_operand(operand, type_)
-
         grid, loops = axes("grid"), axes("loop")
         constraints = params = None
         if parser.parse_optional_keyword("where"):
@@ -260,7 +253,7 @@ class GraphDefOp(IRDLOperation):
             )
         if parser.parse_optional_keyword("params"):
             params = parser.parse_optional_dictionary_attr_dict()
-        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
+        arguments = parse_bindings(parser)
         parser.parse_punctuation("->")
         result_types = parser.parse_optional_comma_separated_list(
             parser.Delimiter.PAREN, parser.parse_type
@@ -293,16 +286,8 @@ class GraphDefOp(IRDLOperation):
             printer.print_attribute(self.params)
         printer.print_string(" ")
 
-        def print_argument(pair: tuple[SSAValue, SSAValue]) -> None:
-            printer.print_ssa_value(pair[0])
-            printer.print_string(" = ")
-            printer.print_ssa_value(pair[1])
-            printer.print_string(" : ")
-            printer.print_attribute(pair[1].type)
-
         # The region has its own names: it is isolated from above.
-        with printer.in_parens():
-            printer.print_list(zip(self.body.block.args, self.inputs, strict=True), print_argument)
+        print_bindings(printer, self.body.block.args, self.inputs)
         printer.print_string(" -> ")
         types = [value.type for value in self.results_]
         if len(types) == 1:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from prism.dialects.thread_bindings import YieldOp
 from prism.dialects.thread_elementwise import MapOp, ReduceOp
 from prism.dialects.thread_kernel import ForOp, KernelOp, ReturnOp
 from prism.dialects.thread_ops import (
@@ -27,6 +26,7 @@ from prism.dialects.thread_ops import (
 from prism.dialects.thread_products import MmaOp
 from prism.dialects.thread_sums import SumLanesOp, SumWarpsOp
 from prism.dialects.thread_types import FragmentType, LayoutAttr, SharedType, WindowAttr
+from prism.dialects.thread_yield import YieldOp
 
 Thread = Dialect(
     "thread",

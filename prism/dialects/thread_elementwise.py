@@ -23,7 +23,7 @@ from xdsl.printer import Printer
 from xdsl.traits import SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from prism.dialects.thread_bindings import YieldOp, parse_bindings, print_bindings
+from prism.dialects.bindings import parse_bindings, print_bindings
 from prism.dialects.thread_ops import Window, fragment_of
 from prism.dialects.thread_sums import folded_layout, is_lane_sums
 from prism.dialects.thread_types import (
@@ -34,6 +34,7 @@ from prism.dialects.thread_types import (
     parse_window,
     window_text,
 )
+from prism.dialects.thread_yield import YieldOp
 
 
 class _Elementwise(IRDLOperation):

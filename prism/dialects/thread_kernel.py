@@ -30,8 +30,8 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from prism.dialects.bindings import parse_bindings, print_bindings
 from prism.dialects.sym import GRID_AXES, LOOP_AXES
-from prism.dialects.thread_bindings import YieldOp, parse_bindings, print_bindings
 from prism.dialects.thread_ops import CopyOp, tensor_of
 from prism.dialects.thread_types import (
     ELEMENT_BYTES,
@@ -41,6 +41,7 @@ from prism.dialects.thread_types import (
     FragmentType,
     WindowAttr,
 )
+from prism.dialects.thread_yield import YieldOp
 
 
 @irdl_op_definition

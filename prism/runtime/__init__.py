@@ -5,6 +5,7 @@ Running compiled bundles, with numpy and cuda-python alone.
     o = load("build/rms_norm")(x, w)
 """
 
-from prism.runtime.loaded import LoadedBundle, load
+from prism.runtime.loaded import LoadedBundle
+from prism.runtime.loaded_range import LoadedRange, load
 
-__all__ = ["LoadedBundle", "load"]
+__all__ = ["LoadedBundle", "LoadedRange", "load"]

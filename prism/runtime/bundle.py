@@ -13,7 +13,8 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -23,6 +24,9 @@ from prism.runtime.manifest import WORKLOAD_FILE, KernelEntry, Manifest, validat
 from prism.runtime.schema import SchemaError, decode
 
 MANIFEST_FILE = "manifest.json"
+DISPATCH_FILE = "dispatch.json"
+"""In place of a manifest in bundles of a range of shapes (`ranged.py`)."""
+
 DIGEST_KEY = "manifest_sha256"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -64,13 +68,15 @@ def load_bundle(path: Path) -> Bundle:
     """
     if not path.is_dir():
         raise BundleError(f"{path}: {'not a bundle directory' if path.exists() else 'not found'}")
-    text = _read_file(path / MANIFEST_FILE, MAX_MANIFEST_BYTES)
+    if is_ranged(path):
+        raise BundleError(f"{path}: a bundle of a range of shapes; expected one of a single shape")
+    text = read_file(path / MANIFEST_FILE, MAX_MANIFEST_BYTES)
     manifest = _parse_manifest(path / MANIFEST_FILE, text)
     if len(manifest.files) > MAX_FILES:
         raise BundleError(f"{path / MANIFEST_FILE}: more than {MAX_FILES} files")
     files: dict[str, bytes] = {}
     for name, digest in manifest.files.items():
-        files[name] = _read_file(path / name, MAX_FILE_BYTES)
+        files[name] = read_file(path / name, MAX_FILE_BYTES)
         if hashlib.sha256(files[name]).hexdigest() != digest:
             raise BundleError(f"{path / name}: damaged: its SHA-256 differs from the manifest's")
     for name in (WORKLOAD_FILE, *(kernel.ptx for kernel in manifest.kernels)):
@@ -81,11 +87,19 @@ def load_bundle(path: Path) -> Bundle:
     return Bundle(path, manifest, files)
 
 
+def is_ranged(path: Path) -> bool:
+    """Whether a directory is a bundle of a range of shapes, by its files."""
+    return (path / DISPATCH_FILE).exists() and not (path / MANIFEST_FILE).exists()
+
+
 def is_bundle(path: Path) -> bool:
-    """Whether a directory looks like a bundle: it has a manifest with our keys, damaged or not."""
+    """Whether a directory looks like a bundle, of one shape or a range: damaged or not."""
+    return any(_has_digest(path / name) for name in (MANIFEST_FILE, DISPATCH_FILE))
+
+
+def _has_digest(path: Path) -> bool:
     try:
-        text = _read_file(path / MANIFEST_FILE, MAX_MANIFEST_BYTES)
-        value = cast(object, json.loads(text))
+        value = cast(object, json.loads(read_file(path, MAX_MANIFEST_BYTES)))
     except (BundleError, ValueError, RecursionError):
         return False
     return isinstance(value, dict) and DIGEST_KEY in value
@@ -120,6 +134,20 @@ def write_bundle(path: Path, manifest: Manifest, files: Mapping[str, bytes]) -> 
         validate(manifest)
     except SchemaError as error:
         raise BundleError(f"{path}: cannot write the bundle: {error}") from error
+    with new_directory(path) as directory:
+        for name, data in files.items():
+            write_file(directory / name, data)
+        write_file(directory / MANIFEST_FILE, manifest_text(manifest))
+    return Bundle(path, manifest, dict(files))
+
+
+@contextmanager
+def new_directory(path: Path) -> Generator[Path]:
+    """
+    A directory to fill, which takes the place of `path` at the end, or leaves no trace on an error.
+
+    Raises `BundleError` if `path` is something else than a bundle.
+    """
     check_destination(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,16 +155,13 @@ def write_bundle(path: Path, manifest: Manifest, files: Mapping[str, bytes]) -> 
     except OSError as error:
         raise BundleError(f"{path}: {error.strerror}") from error
     try:
-        for name, data in files.items():
-            _write_file(directory / name, data)
-        _write_file(directory / MANIFEST_FILE, _manifest_text(manifest))
+        yield directory
         directory.chmod(0o755)
         _replace_directory(directory, path)
     except OSError as error:
         raise BundleError(f"{path}: {error.strerror}") from error
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    return Bundle(path, manifest, dict(files))
 
 
 def _replace_directory(new: Path, path: Path) -> None:
@@ -156,35 +181,47 @@ def _replace_directory(new: Path, path: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _canonical(value: object) -> bytes:
+def canonical(value: object) -> bytes:
+    """The one text of a JSON value that a manifest is written as."""
     text = json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=True)
     return (text + "\n").encode("ascii")
 
 
-def _manifest_text(manifest: Manifest) -> bytes:
-    content = asdict(manifest)
-    content[DIGEST_KEY] = hashlib.sha256(_canonical(content)).hexdigest()
-    return _canonical(content)
+def manifest_text(manifest: Manifest) -> bytes:
+    """The bytes of `manifest.json`, with its own digest."""
+    return sealed_text(asdict(manifest))
 
 
-def _parse_manifest(path: Path, text: bytes) -> Manifest:
+def parse_sealed(path: Path, text: bytes) -> dict[str, Any]:
+    """The JSON object of a text that has its own digest; raises `BundleError` if it is damaged."""
+
     def refuse_constant(name: str) -> NoReturn:
         raise ValueError(f"{name} is not JSON")
 
     try:
         value = cast(object, json.loads(text.decode("ascii"), parse_constant=refuse_constant))
-        canonical = _canonical(value)
+        written = canonical(value)
     except (ValueError, RecursionError) as error:
         raise BundleError(f"{path}: damaged: not JSON") from error
     if not isinstance(value, dict):
         raise BundleError(f"{path}: damaged: not a JSON object")
     # The digest is of the content; that the text is canonical covers every byte of the text.
-    if canonical != text:
+    if written != text:
         raise BundleError(f"{path}: damaged: its text is not what was written")
     content = cast(dict[str, Any], value)
     digest = content.pop(DIGEST_KEY, None)
-    if hashlib.sha256(_canonical(content)).hexdigest() != digest:
+    if hashlib.sha256(canonical(content)).hexdigest() != digest:
         raise BundleError(f"{path}: damaged: its content differs from its digest")
+    return content
+
+
+def sealed_text(content: Mapping[str, Any]) -> bytes:
+    """The text of a JSON object with its own digest, which `parse_sealed` reads back."""
+    return canonical({**content, DIGEST_KEY: hashlib.sha256(canonical(content)).hexdigest()})
+
+
+def _parse_manifest(path: Path, text: bytes) -> Manifest:
+    content = parse_sealed(path, text)
     try:
         manifest = decode(Manifest, content)
         validate(manifest)
@@ -193,7 +230,7 @@ def _parse_manifest(path: Path, text: bytes) -> Manifest:
     return manifest
 
 
-def _read_file(path: Path, limit: int) -> bytes:
+def read_file(path: Path, limit: int) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; links and pipes are refused."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -209,7 +246,8 @@ def _read_file(path: Path, limit: int) -> bytes:
     return data
 
 
-def _write_file(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
+    """Write a new file through to the disk."""
     with path.open("xb") as file:
         file.write(data)
         file.flush()

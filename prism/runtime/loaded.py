@@ -5,21 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
-from prism.runtime.bundle import Bundle, load_bundle
+from prism.runtime.bundle import Bundle
 from prism.runtime.launch import KernelFaultError, RunError, run_bundle
 from prism.runtime.manifest import BufferEntry
-
-
-def load(path: str | Path) -> LoadedBundle:
-    """
-    Read a bundle and check every byte of it; raises `BundleError`.
-
-    `load(path)(x, w)` runs it. No GPU is looked for before the first call with arrays on one.
-    """
-    return LoadedBundle(load_bundle(Path(path)))
 
 
 @dataclass

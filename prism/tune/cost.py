@@ -9,6 +9,12 @@ divided by how many steps are on their way at a time:
     stream = max(dram + l2, port, latency)
     work = issue + tensor + shared + barrier
 
+Reading an operand again through L2 is priced in `l2` and `port`, but filling the SMs may outweigh
+it: for matmul n=64, k=512, m=256 on sm_80, 128 blocks that ask for 8.8 times the floor are
+estimated at 6.18 us, 64 blocks that ask for 5.9 times at 6.30 us, less of `l2` (0.52 of 0.78 us)
+and more of `issue` (1.68 of 1.39 us), which the busiest SM sets. Such a lead of 2 % is smaller than
+the error of the instruction model: no GPU has decided it.
+
 It ranks points. `docs/tuning.md` describes each term; the constants below are its sources.
 """
 

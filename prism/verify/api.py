@@ -119,7 +119,8 @@ def attach(pair: Pair, verdict: Verdict) -> None:
     Sets `kernel.verdict` on a candidate, with the digest of what was decided, and
     `kernel.certificate` if there is one.
     """
-    data = VerdictData(verdict.kind, digest(pair.workload, pair.candidate))
+    identity = verdict.digest or digest(pair.workload, pair.candidate)
+    data = VerdictData(verdict.kind, identity)
     pair.candidate.attributes[VERDICT] = VerdictAttr(data)
     pair.candidate.attributes.pop(CERTIFICATE, None)
     if verdict.certificate:

@@ -16,6 +16,7 @@ from itertools import chain, combinations, product
 
 import numpy as np
 
+from prism.dialects.sym_expr import SymExpr
 from prism.verify.axioms import Axiom
 from prism.verify.denotation import Index, Model
 from prism.verify.exact import UNDEFINED, ExactArray, UndecidedError, exact, numbers, same
@@ -44,6 +45,16 @@ _COUNTS = ({"a0": 2, "a1": 3}, {"a0": 3, "a1": 2})
 _NUMBERS = tuple(Fraction(n) for n in ("0", "1", "2", "-1", "-3", "1/2"))
 
 _MONOMIALS: tuple[Mapping[str, int], ...] = ({}, {}, {"p": 1}, {"q": -1}, {"p": 1, "q": -1})
+
+_WINDOWS = {
+    f"{first}:{last}": (first, last)
+    for first, last in (
+        (SymExpr.constant(0), SymExpr.constant(1)),
+        (SymExpr.constant(0), SymExpr.symbol("p")),
+        (SymExpr.constant(1), SymExpr.symbol("q")),
+    )
+}
+"""Slices, also of fewer elements than they say: both sides of an axiom then have as few."""
 
 _PALETTES = {
     "any": ("-2", "-1", "0", "1", "2", "-1/3"),
@@ -263,7 +274,8 @@ class _Space:
             for name, sort in variables(condition).items():
                 self.names.setdefault(name, sort)
         batched = any(condition[0] in ("batch", "same-batch") for condition in self.when)
-        self.rank = 3 if batched else 2
+        dims = sum(sort == "dim" for sort in self.names.values())
+        self.rank = 3 if batched or dims > 2 else 2
         self.cuts = "axis" in self.names.values() or self.rank == 2
         self.axes = _AXES if "axis" in self.names.values() else ()
 
@@ -292,6 +304,8 @@ class _Space:
                 return range(1, self.rank + 1)
             case "axis":
                 return self.axes
+            case "window":
+                return tuple(_WINDOWS)
             case "unary":
                 return UNARY
             case "binary":
@@ -315,7 +329,7 @@ class _Space:
 
     def draw(self, assignment: Assignment, state: random.Random) -> Instance:
         """An instance of an assignment with random constants, sizes and elements."""
-        table = TermTable()
+        table = TermTable(windows=dict(_WINDOWS))
         for name in ("p", "q"):
             table.constants_symbol(name)
         binding: dict[str, int | str | Constant] = {}

@@ -146,6 +146,11 @@ AXIOMS: tuple[Axiom, ...] = (
             if (batch d)
         sum-part: (sum d (part A e a)) -> (part (sum d A) e a) if (ne-dim d e)
         max-part: (max d (part A e a)) -> (part (max d A) e a) if (ne-dim d e)
+        swap-part: (swap (part A f a) d e) -> (part (swap A d e) f a)
+            if (ne-dim f d), (ne-dim f e)
+        swap-part-later: (swap (part A d a) d e) -> (part (swap A d e) e a)
+        swap-part-earlier: (swap (part A e a) d e) -> (part (swap A d e) d a)
+        slice-part: (slice (part A e a) d w) -> (part (slice A d w) e a)
         part-part: (part (part A d a) e b) -> (part (part A e b) d a) if (ne-dim d e)
         red-part: (red (part A d b) a) -> (part (red A a) d b)
         """,
@@ -191,6 +196,8 @@ AXIOMS: tuple[Axiom, ...] = (
         red-matmul-left: (red (matmul A B) a) -> (matmul (red A a) B) if (closed B a)
         red-matmul-right: (red (matmul A B) a) -> (matmul A (red B a)) if (closed A a)
         red-sum: (red (sum d A) a) -> (sum d (red A a)) if (free A d a)
+        red-swap: (red (swap A d e) a) -> (swap (red A a) d e)
+        red-slice: (red (slice A d w) a) -> (slice (red A a) d w)
         red-red: (red (red A a) b) -> (red (red A b) a)
         """,
     ),
@@ -207,6 +214,15 @@ AXIOMS: tuple[Axiom, ...] = (
         matmul-scale-right: (matmul A (scale c B)) -> (scale c (matmul A B))
         matmul-sum-rows: (sum 2 (matmul A B)) -> (matmul (sum 2 A) B) if (uncut A 2)
         matmul-sum-columns: (sum 1 (matmul A B)) -> (matmul A (sum 1 B)) if (uncut B 1)
+        matmul-swap: (matmul (swap B 1 2) (swap A 1 2)) = (swap (matmul A B) 1 2)
+        swap-swap: (swap (swap A d e) d e) => A
+        swap-unary: (swap (un f A) d e) -> (un f (swap A d e))
+        swap-binary: (swap (bin g A B) d e) -> (bin g (swap A d e) (swap B d e))
+        swap-scale: (swap (scale c A) d e) -> (scale c (swap A d e))
+        slice-columns: (slice (matmul A B) 1 w) -> (matmul A (slice B 1 w))
+        slice-rows: (slice (matmul A B) 2 w) -> (matmul (slice A 2 w) B)
+        slice-unary: (slice (un f A) d w) -> (un f (slice A d w))
+        slice-scale: (slice (scale c A) d w) -> (scale c (slice A d w))
         matmul-outer: (matmul A B) -> (mul A B) if (unit A 1)
         """,
     ),
@@ -218,6 +234,8 @@ AXIOMS: tuple[Axiom, ...] = (
         sum-add: (sum d (add A B)) -> (add (sum d A) (sum d B)) if (same A B d)
         sum-mul: (sum d (mul A B)) -> (mul (sum d A) B) if (unit B d), (uncut A d)
         sum-scale: (sum d (scale c A)) -> (scale c (sum d A))
+        variance: (scale c (sum d (square (sub A (scale c (sum d A)))))) ->
+            (sub (scale c (sum d (square A))) (square (scale c (sum d A)))) if (mean c A d)
         """,
     ),
     *_class(
@@ -352,6 +370,7 @@ IRREVERSIBLE = frozenset(
     {
         "binary-part-part",
         "red-part",
+        "slice-part",
         "matmul-mul-rows",
         "matmul-mul-columns",
         "matmul-outer",

@@ -25,7 +25,7 @@ from xdsl.dialects import func
 
 from prism.errors import PrismError
 from prism.verify.axioms import Axiom
-from prism.verify.checker import RULES, ProofError, Step, check
+from prism.verify.checker import RULES, Instances, ProofError, Step, check
 from prism.verify.digest import digest
 from prism.verify.encode import EncodeError, encode_function
 from prism.verify.language import BINARY, SIGNATURES, UNARY, sorts, variables
@@ -96,7 +96,8 @@ def replay(workload: func.FuncOp, candidate: func.FuncOp, text: str) -> int:
         reader.term(entry)
     steps = [reader.step(entry) for entry in content["steps"]]
     try:
-        check(table, steps, list(zip(found.outputs, goal.outputs, strict=True)))
+        goals = list(zip(found.outputs, goal.outputs, strict=True))
+        check(steps, goals, Instances(table))
     except ProofError as error:
         raise CertificateError(str(error)) from error
     return len(steps)

@@ -70,6 +70,10 @@ class Congruence:
         self._sign(term)
         self._settle()
 
+    def terms(self) -> list[int]:
+        """All terms that have entered, in order."""
+        return list(self._parent)
+
     def find(self, term: int) -> int:
         """The representative of a term's class."""
         root = term

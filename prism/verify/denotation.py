@@ -105,6 +105,11 @@ class Model:
                 return np.expand_dims(total(self.value(a, index), -dim), -dim)
             case "max", (int() as dim, int() as a):
                 return np.expand_dims(largest(self.value(a, index), -dim), -dim)
+            case "swap", (int() as a, int() as dim, int() as other):
+                return np.swapaxes(self.value(a, index), -dim, -other)
+            case "slice", (int() as a, int() as dim, str() as window):
+                first, last = (int(end.evaluate(self.sizes)) for end in self.table.windows[window])
+                return np.moveaxis(np.moveaxis(self.value(a, index), -dim, 0)[first:last], 0, -dim)
             case "part", (int() as a, int() as dim, str() as axis):
                 array = self.value(a, index)
                 start, end = chunk(array.shape[-dim], self.counts[axis], index[axis])

@@ -75,6 +75,9 @@ class EGraph:
                 for dim, size in enumerate(reversed(term.shape), 1):
                     key = [_call("Ref", _integer(index)), _integer(dim)]
                     actions.append(eb.Set(_SPAN, "size", key, _size(size)))
+                    if (share := table.share(size)) is not None:
+                        numbers = (_rational(share.value), _rational(share.sizes))
+                        actions.append(eb.Expr_(_SPAN, _call("share", _size(size), *numbers)))
         self._egraph.run_program(*(eb.ActionCommand(action) for action in actions))
 
     def run(self, schedule: str) -> bool:
@@ -90,9 +93,12 @@ class EGraph:
 
     def nodes(self) -> int:
         """The number of e-nodes and facts."""
+        return sum(self._sizes().values())
+
+    def _sizes(self) -> dict[str, int]:
         for output in self._egraph.run_program(eb.PrintSize(_SPAN, None)):
             if isinstance(output, eb.PrintAllFunctionsSize):
-                return sum(size for _, size in output.sizes)
+                return dict(output.sizes)
         raise TypeError("egglog gave no sizes")
 
     def __contains__(self, term: int) -> bool:
@@ -120,8 +126,11 @@ class EGraph:
         The instances of axioms that were noted: the name and the values of the variables of the
         left side in their order, terms as indices of the table, a constant as two numbers.
         """
+        sizes = self._sizes()
         for axiom in AXIOMS:
             name = f"{USES}{axiom.name}"
+            if not sizes.get(name):
+                continue
             command = eb.PrintFunction(_SPAN, name, None, None, eb.DefaultPrintFunctionMode())
             for output in self._egraph.run_program(command):
                 if isinstance(output, eb.PrintFunctionOutput):

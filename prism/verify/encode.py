@@ -155,6 +155,14 @@ class _Encoder:
                 return table.sum(rank - required(attributes.dim, "dim"), first)
             case "max":
                 return table.max(rank - required(attributes.dim, "dim"), first)
+            case "transpose":
+                return self._transpose(required(attributes.permutation, "permutation"), first)
+            case "slice":
+                dim = required(attributes.dim, "dim")
+                if len(table.shape(first)[dim]) > 1:
+                    raise UnsupportedError(" along a dim that an axis cuts")
+                window = table.window(*required(attributes.bounds, "bounds"))
+                return table.slice(first, rank - dim, window)
             case "scale":
                 return self._scale(required(attributes.constant, "constant"), first)
             case "shift":
@@ -173,6 +181,16 @@ class _Encoder:
                 return table.unary(name, first)
             case _:
                 raise UnsupportedError("")
+
+    def _transpose(self, permutation: Sequence[int], operand: int) -> int:
+        """Exchanges two dims at a time, until dim i is dim `permutation[i]` of the operand."""
+        rank, found = len(permutation), list(range(len(permutation)))
+        for dim, wanted in enumerate(permutation):
+            at = found.index(wanted)
+            if at != dim:
+                operand = self.table.swap(operand, rank - at, rank - dim)
+                found[at], found[dim] = found[dim], found[at]
+        return operand
 
     def _at_least(self, constant: SymExpr, operand: int) -> int:
         """The maximum with a constant, which is 0 times the operand plus it."""

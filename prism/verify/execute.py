@@ -7,7 +7,7 @@ neither terms nor axioms nor the encoding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -43,22 +43,51 @@ class NotExecutableError(Exception):
     """Something that cannot be executed exactly; the message names the op."""
 
 
+class Memo:
+    """
+    What was computed at sizes of the parameters, by what it was computed from: the graphs of one
+    workload share most of their tiles. No array in it may be written to.
+    """
+
+    def __init__(self) -> None:
+        self.computed = 0
+        self._known: dict[Hashable, tuple[Sequence[ExactArray], ExactArray]] = {}
+
+    def get(
+        self, what: Hashable, operands: Sequence[ExactArray], compute: Callable[[], ExactArray]
+    ) -> ExactArray:
+        """The result of `what` on arrays, which are told apart by identity."""
+        key = (what, tuple(map(id, operands)))
+        if key not in self._known:
+            self.computed += 1
+            # The operands are kept, so that their ids stay their own.
+            self._known[key] = (operands, compute())
+        return self._known[key][1]
+
+
 def execute(
-    function: func.FuncOp, inputs: Sequence[ExactArray], sizes: Sizes, counts: Mapping[str, int]
+    function: func.FuncOp,
+    inputs: Sequence[ExactArray],
+    sizes: Sizes,
+    counts: Mapping[str, int],
+    memo: Memo | None = None,
 ) -> list[ExactArray]:
     """
     The results of a function at sizes of its parameters, each axis of its graphs with as many
-    indices as `counts` says. Raises NotExecutableError, and UndecidedError of `exact`.
+    indices as `counts` says. Raises NotExecutableError, and UndecidedError of `exact`. A `memo` is
+    shared by functions that are executed on the same inputs at the same sizes.
     """
+    memo = memo or Memo()
     values: dict[SSAValue, ExactArray] = dict(zip(function.body.block.args, inputs, strict=True))
     for op in function.body.block.ops:
         match op:
             case OperatorOp():
                 operands = [values[value] for value in op.inputs]
-                values[op.result] = _operator(op, operands, sizes)
+                values[op.result] = _operator(op, operands, sizes, memo)
             case GraphDefOp():
                 tensors = [values[value] for value in op.inputs]
-                values.update(zip(op.results_, _graph(op, tensors, sizes, counts), strict=True))
+                results = _graph(op, tensors, sizes, counts, memo)
+                values.update(zip(op.results_, results, strict=True))
             case func.ReturnOp():
                 return [values[value] for value in op.arguments]
             case _:
@@ -66,9 +95,14 @@ def execute(
     raise NotExecutableError("a function without func.return")
 
 
-def _operator(op: OperatorOp, operands: Sequence[ExactArray], sizes: Sizes) -> ExactArray:
+def _operator(
+    op: OperatorOp, operands: Sequence[ExactArray], sizes: Sizes, memo: Memo
+) -> ExactArray:
+    name, attributes = op.operator.name, op.attribute_values
     try:
-        return expand(_Arrays(sizes), op.operator.name, operands, op.attribute_values)
+        return memo.get(
+            (name, attributes), operands, lambda: expand(_Arrays(sizes), name, operands, attributes)
+        )
     except NotExecutableError as error:
         raise NotExecutableError(op_name(op)) from error
 
@@ -96,6 +130,13 @@ class _Arrays:
             case "max":
                 dim = required(attributes.dim, "dim")
                 return np.expand_dims(largest(first, dim), dim)
+            case "transpose":
+                return np.transpose(first, required(attributes.permutation, "permutation"))
+            case "slice":
+                dim = required(attributes.dim, "dim")
+                ends = required(attributes.bounds, "bounds")
+                start, end = (int(bound.evaluate(self.sizes)) for bound in ends)
+                return np.moveaxis(np.moveaxis(first, dim, 0)[start:end], 0, dim)
             case "scale":
                 return each(self._constant(attributes).__mul__, first)
             case "shift":
@@ -132,7 +173,11 @@ def _power(exponent: Fraction, base: Exact) -> Exact:
 
 
 def _graph(
-    graph: GraphDefOp, tensors: Sequence[ExactArray], sizes: Sizes, counts: Mapping[str, int]
+    graph: GraphDefOp,
+    tensors: Sequence[ExactArray],
+    sizes: Sizes,
+    counts: Mapping[str, int],
+    memo: Memo,
 ) -> list[ExactArray]:
     last = graph.body.block.last_op
     if not isinstance(last, threadblock.YieldOp):
@@ -147,7 +192,7 @@ def _graph(
         results.append(np.full(shape, UNDEFINED, dtype=object))
     for indices in product(*(range(counts[axis]) for axis in graph.grid_axes)):
         at = dict(zip(graph.grid_axes, indices, strict=True))
-        block = _Block(graph, inputs, sizes, counts, at)
+        block = _Block(graph, inputs, sizes, counts, at, memo)
         for value, result in zip(last.arguments, results, strict=True):
             output = value.owner
             if isinstance(output, threadblock.OutputOp):
@@ -165,6 +210,7 @@ class _Block:
     sizes: Sizes
     counts: Mapping[str, int]
     indices: Mapping[str, int]
+    shared: Memo
     _memo: dict[tuple[SSAValue, tuple[tuple[str, int], ...]], ExactArray] = field(
         default_factory=dict[tuple[SSAValue, tuple[tuple[str, int], ...]], ExactArray]
     )
@@ -180,15 +226,20 @@ class _Block:
         match value.owner:
             case threadblock.InputOp() as op:
                 tensor = self.inputs[op.tensor]
-                return tensor[self.place(tensor.shape, {**op.imap.cuts, **op.fmap.cuts}, loops)]
+                place = self.place(tensor.shape, {**op.imap.cuts, **op.fmap.cuts}, loops)
+                bounds = tuple((cut.start, cut.stop) for cut in place)
+                return self.shared.get(bounds, [tensor], lambda: tensor[place])
             case threadblock.AccumOp() as op:
                 tiles = self._family(op.tile, op.axis.data, loops)
                 if op.maximum is not None:
-                    return rescaled_sum(tiles, self._family(op.maximum, op.axis.data, loops))
+                    maxima = self._family(op.maximum, op.axis.data, loops)
+                    both = [*tiles, *maxima]
+                    return self.shared.get("rescaled", both, lambda: rescaled_sum(tiles, maxima))
                 fold = largest if op.kind_value == "max" else total
-                return fold(np.stack(tiles), 0)
+                return self.shared.get(fold, tiles, lambda: fold(np.stack(tiles), 0))
             case OperatorOp() as op:
-                return _operator(op, [self.tile(v, loops) for v in op.inputs], self.sizes)
+                tiles = [self.tile(v, loops) for v in op.inputs]
+                return _operator(op, tiles, self.sizes, self.shared)
             case _:
                 raise NotExecutableError(f"%{value.name_hint or '?'}")
 

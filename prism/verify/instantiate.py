@@ -48,6 +48,10 @@ def build_term(table: TermTable, pattern: Pattern, binding: Binding) -> int:
             return table.sum(_dim(binding, d), term(a))
         case ("max", d, a):
             return table.max(_dim(binding, d), term(a))
+        case ("swap", a, d, e):
+            return table.swap(term(a), _dim(binding, d), _dim(binding, e))
+        case ("slice", a, d, window):
+            return table.slice(term(a), _dim(binding, d), name(window))
         case ("part", a, d, axis):
             return table.part(term(a), _dim(binding, d), name(axis))
         case ("comb", a, d, axis):
@@ -75,6 +79,9 @@ def satisfies(table: TermTable, condition: Condition, binding: Binding) -> bool:
             return table.shape(term(a))[-_dim(binding, d)] == UNIT
         case "uncut", (a, d):
             return len(table.shape(term(a))[-_dim(binding, d)]) == 1
+        case "mean", (c, a, d):
+            share = table.share(table.shape(term(a))[-_dim(binding, d)])
+            return share is not None and constant_of(c, binding) == share
         case "free", (a, d, axis):
             return binding[str(axis)] not in table.shape(term(a))[-_dim(binding, d)][1:]
         case "same", (a, b, d):

@@ -11,6 +11,8 @@ variables). A whole tensor depends on no axis; replication is that case and need
     (matmul A B)     [.., m, k] x [.., k, n]
     (sum d A)        the sum over dim d, which stays with size 1
     (max d A)        the largest over dim d, which stays with size 1
+    (swap A d e)     A with dims d < e exchanged
+    (slice A d w)    the elements of dim d, which no axis cuts, inside window w
     (part A d a)     the chunk of A along dim d that the index of axis a chooses
     (comb A d a)     the concatenation along dim d of A at every index of axis a
     (red A a)        the sum of A at every index of axis a
@@ -45,6 +47,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "matmul": ("term", "term"),
     "sum": ("dim", "term"),
     "max": ("dim", "term"),
+    "swap": ("term", "dim", "dim"),
+    "slice": ("term", "dim", "window"),
     "part": ("term", "dim", "axis"),
     "comb": ("term", "dim", "axis"),
     "red": ("term", "axis"),
@@ -63,6 +67,7 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
     "same-shape": ("term", "term"),  # equal sizes in every dim
     "same-batch": ("term", "term"),  # equal sizes in every dim from 3 on
     "uncut": ("term", "dim"),  # not a chunk of a dim, so never empty
+    "mean": ("constant", "term", "dim"),  # the constant is 1 over the size of an uncut dim
     "free": ("term", "dim", "axis"),  # the axis does not cut the dim
     # on axes
     "closed": ("term", "axis"),  # does not depend on the index of the axis

@@ -15,7 +15,7 @@ from xdsl.dialects import func
 
 from prism.verify import certificate
 from prism.verify.checker import Step
-from prism.verify.digest import digest
+from prism.verify.digest import Digester
 from prism.verify.egraph import EGraph
 from prism.verify.encode import (
     Encoded,
@@ -83,11 +83,13 @@ def prove(
                 second.confirm(graph.function)
     verdicts = [e if isinstance(e, Verdict) else decided[e.outputs].verdict for e in encoded]
     if certify:
+        digester = Digester(workload)
         for index, (candidate, outcome) in enumerate(zip(candidates, encoded, strict=True)):
             if isinstance(outcome, Encoded) and verdicts[index].kind == "equal":
                 steps = decided[outcome.outputs].steps
-                text = certificate.write(table, steps, digest(workload, candidate))
-                verdicts[index] = replace(verdicts[index], certificate=text)
+                identity = digester.digest(candidate)
+                text = certificate.write(table, steps, identity)
+                verdicts[index] = replace(verdicts[index], certificate=text, digest=identity)
     seconds = time.perf_counter() - start
     return [replace(verdict, seconds=seconds) for verdict in verdicts]
 
@@ -128,8 +130,9 @@ def close(
     """
     unproven = set(goals)
     distributions = limits.distributions
+    held = resident_bytes()
     egraph = EGraph(table, (term for goal in unproven for term in goal), axes, noting=noting)
-    guard = _Guard(egraph, limits, start)
+    guard = _Guard(egraph, limits, start, held)
     for _ in range(limits.rounds):
         egraph.run(_MOVE)
         unproven = {goal for goal in unproven if not egraph.same(*goal)}
@@ -161,6 +164,8 @@ class _Guard:
     egraph: EGraph
     limits: Limits
     start: float
+    held: int
+    """What the process held before: earlier work of the process is no part of this proof."""
     growth: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     """Per axiom the factor by which it last grew the e-graph, and the seconds it took."""
 
@@ -170,7 +175,7 @@ class _Guard:
             return "nodes"
         if time.perf_counter() - self.start > self.limits.seconds:
             return "seconds"
-        return "memory" if resident_bytes() > self.limits.memory else None
+        return "memory" if resident_bytes() - self.held > self.limits.memory else None
 
     def run(self, phase: str) -> bool | Limit:
         """Runs the axioms of a phase once; whether anything changed, or the limit reached."""
@@ -247,20 +252,25 @@ class _Proof:
         decided = self._attempt(graphs, shared if len(graphs) > 1 else self.limits)
         if all(decision.verdict.kind == "equal" for decision in decided.values()):
             return decided
-        from prism.verify.refute import counterexample  # imports numpy, only needed here
+        from prism.verify.refute import Examples  # imports numpy, only needed here
 
+        examples = Examples(self.workload)
         for graph in graphs:
             key = graph.encoded.outputs
             verdict = decided[key].verdict
-            if verdict.kind == "equal":
+            if verdict.kind == "equal" or self._expired():
                 continue
-            example = counterexample(self.workload, graph.function)
+            example = examples.against(graph.function)
             if example is not None:
                 reason = f"{verdict.reason}; " if verdict.kind == "not_proven" else ""
                 decided[key] = _Decision(Verdict("not_proven", f"{reason}{example}"))
             elif verdict.kind == "unknown" and len(graphs) > 1:
                 decided[key] = self._attempt([graph], self.limits)[key]
         return decided
+
+    def _expired(self) -> bool:
+        """Whether the time of the workload is over: what is undecided stays so."""
+        return time.perf_counter() - self.start > self.limits.seconds
 
     def _attempt(
         self, graphs: Sequence[_Graph], limits: Limits
@@ -269,10 +279,19 @@ class _Proof:
         goals = [goal for graph in graphs for goal in self._goals(graph.encoded)]
         axes = dict.fromkeys(axis for graph in graphs for axis in graph.encoded.axes)
         closure = close(self.table, axes, goals, limits, self.start, noting=self.certify)
-        recorder = Recorder(self.table, closure.egraph) if self.certify else None
+        proven = {
+            graph.encoded.outputs: self._goals(graph.encoded)
+            for graph in graphs
+            if all(closure.egraph.same(*goal) for goal in self._goals(graph.encoded))
+        }
+        # Of a search that proved nothing there is nothing to check.
+        recorder = None
+        if self.certify and proven:
+            reached = [goal for pairs in proven.values() for goal in pairs]
+            recorder = Recorder(self.table, closure.egraph, reached)
         decided: dict[tuple[int, ...], _Decision] = {}
         for encoded in (graph.encoded for graph in graphs):
-            if all(closure.egraph.same(*goal) for goal in self._goals(encoded)):
+            if encoded.outputs in proven:
                 decision = self._equal(encoded, recorder)
             elif closure.limit is None:
                 decision = _Decision(Verdict("not_proven", self._reason(closure.egraph, encoded)))

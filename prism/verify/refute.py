@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import func
@@ -34,22 +35,53 @@ def counterexample(workload: func.FuncOp, candidate: func.FuncOp) -> str | None:
     """
     Where a candidate differs from its workload, as text, or None if a few attempts show nothing.
     """
-    for sizes, counts, inputs in _attempts(workload, candidate):
-        try:
-            expected = evaluate_function(workload, inputs, sizes)
-            found = evaluate_candidate(candidate, inputs, sizes, counts)
-        except EvaluationError:
-            continue
-        for result, (left, right) in enumerate(zip(found, expected, strict=True)):
-            place = _difference(left, right)
-            if place is not None:
-                axes = {axis_parameter(axis): count for axis, count in counts.items()}
-                at = ", ".join(f"{name} = {value}" for name, value in {**sizes, **axes}.items())
-                return (
-                    f"at {at} element {list(place)} of result {result} can be {left[place]:.6g} "
-                    f"where the workload gives {right[place]:.6g}"
-                )
-    return None
+    return Examples(workload).against(candidate)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    sizes: Mapping[str, int]
+    counts: Mapping[str, int]
+    inputs: Sequence[Array]
+    expected: Sequence[Array]
+
+
+class Examples:
+    """Counterexamples to many candidates of a workload, which is evaluated once at each size."""
+
+    def __init__(self, workload: func.FuncOp) -> None:
+        self.workload = workload
+        self._attempts: dict[tuple[tuple[str, ...], tuple[str, ...]], list[_Attempt]] = {}
+
+    def against(self, candidate: func.FuncOp) -> str | None:
+        """As `counterexample`."""
+        names = tuple(sorted({*size_names(self.workload), *size_names(candidate)}))
+        axes = tuple(
+            dict.fromkeys(
+                axis
+                for op in candidate.walk()
+                if isinstance(op, GraphDefOp)
+                for axis in (*op.grid_axes, *op.loop_axes)
+            )
+        )
+        if (names, axes) not in self._attempts:
+            self._attempts[names, axes] = list(_attempts(self.workload, names, axes))
+        for attempt in self._attempts[names, axes]:
+            sizes, counts = attempt.sizes, attempt.counts
+            try:
+                results = evaluate_candidate(candidate, attempt.inputs, sizes, counts)
+            except EvaluationError:
+                continue
+            for result, (left, right) in enumerate(zip(results, attempt.expected, strict=True)):
+                place = _difference(left, right)
+                if place is not None:
+                    of_axes = {axis_parameter(axis): count for axis, count in counts.items()}
+                    at = ", ".join(f"{name} = {n}" for name, n in {**sizes, **of_axes}.items())
+                    return (
+                        f"at {at} element {list(place)} of result {result} can be "
+                        f"{left[place]:.6g} where the workload gives {right[place]:.6g}"
+                    )
+        return None
 
 
 def _difference(found: Array, expected: Array) -> tuple[int, ...] | None:
@@ -66,16 +98,9 @@ def _difference(found: Array, expected: Array) -> tuple[int, ...] | None:
 
 
 def _attempts(
-    workload: func.FuncOp, candidate: func.FuncOp
-) -> Iterator[tuple[Mapping[str, int], Mapping[str, int], Sequence[Array]]]:
+    workload: func.FuncOp, names: Sequence[str], axes: Sequence[str]
+) -> Iterator[_Attempt]:
     """Sizes, axis sizes and inputs: positive ones first, which no root or log makes undefined."""
-    names = sorted({*size_names(workload), *size_names(candidate)})
-    axes = dict.fromkeys(
-        axis
-        for op in candidate.walk()
-        if isinstance(op, GraphDefOp)
-        for axis in (*op.grid_axes, *op.loop_axes)
-    )
     for seed, start in enumerate((2, 3)):
         sizes = {name: start + index % 4 for index, name in enumerate(names)}
         counts = {axis: 2 + seed for axis in axes}
@@ -88,16 +113,15 @@ def _attempts(
         if sum(int(np.prod(shape)) for shape in shapes) > _MAX_ELEMENTS:
             return
         low = 0.5 if seed == 0 else -1.0
-        yield (
-            sizes,
-            counts,
-            [
-                np.array([state.uniform(low, 1.5) for _ in range(int(np.prod(shape)))]).reshape(
-                    shape
-                )
-                for shape in shapes
-            ],
-        )
+        inputs = [
+            np.array([state.uniform(low, 1.5) for _ in range(int(np.prod(shape)))]).reshape(shape)
+            for shape in shapes
+        ]
+        try:
+            expected = evaluate_function(workload, inputs, sizes)
+        except EvaluationError:
+            continue
+        yield _Attempt(sizes, counts, inputs, expected)
 
 
 def size_names(function: func.FuncOp) -> list[str]:

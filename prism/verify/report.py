@@ -60,6 +60,10 @@ class TermPrinter:
                 return f"sum({self._bare(a)}, dim {self.rank - dim})"
             case "max", (int() as dim, a):
                 return f"max({self._bare(a)}, dim {self.rank - dim})"
+            case "swap", (a, int() as dim, int() as other):
+                return f"swap({self._bare(a)}, dims {self.rank - other}, {self.rank - dim})"
+            case "slice", (a, int() as dim, window):
+                return f"slice({self._bare(a)}, dim {self.rank - dim}, {window})"
             case "part", (a, int() as dim, axis):
                 return f"part({self._bare(a)}, dim {self.rank - dim}, {axis_text(str(axis))})"
             case "comb", (a, int() as dim, axis):

@@ -34,6 +34,8 @@ CONSTRUCTORS = {
     "matmul": "Matmul",
     "sum": "Sum",
     "max": "Max",
+    "swap": "Swap",
+    "slice": "Slice",
     "part": "Part",
     "comb": "Comb",
     "red": "Red",
@@ -55,6 +57,8 @@ _DECLARATIONS = """
 (constructor Matmul (Term Term) Term)
 (constructor Sum (i64 Term) Term)
 (constructor Max (i64 Term) Term)
+(constructor Swap (Term i64 i64) Term)
+(constructor Slice (Term i64 String) Term)
 (constructor Part (Term i64 String) Term)
 (constructor Comb (Term i64 String) Term)
 (constructor Red (Term String) Term)
@@ -65,6 +69,7 @@ _DECLARATIONS = """
 (relation Dim (i64))
 (relation Axis (String))
 (relation free (Size String))
+(relation share (Size BigRat BigRat))
 (relation closed (Term String))
 (relation whole (Term))
 (relation erased (Term))
@@ -98,6 +103,12 @@ _ANALYSES = """
 (rule ((= t (Sum d A)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Max d A))) ((set (size t d) (Whole "1"))) :ruleset analysis)
 (rule ((= t (Max d A)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (= s (size A d))) ((set (size t e) s)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (= s (size A e))) ((set (size t d) s)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (= s (size A k)) (!= d k) (!= e k))
+      ((set (size t k) s)) :ruleset analysis)
+; Nothing is stated of the size of the dim that is sliced.
+(rule ((= t (Slice A d w)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Part A d a)) (= s (size A d))) ((set (size t d) (Cut s a))) :ruleset analysis)
 (rule ((= t (Part A d a)) (= s (size A e)) (!= d e)) ((set (size t e) s)) :ruleset analysis)
 (rule ((= t (Comb A d a)) (= (Cut s a) (size A d))) ((set (size t d) s)) :ruleset analysis)
@@ -117,6 +128,8 @@ _ANALYSES = """
 (rule ((= t (Matmul A B)) (closed A a) (closed B a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Sum d A)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Max d A)) (closed A a)) ((closed t a)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (closed A a)) ((closed t a)) :ruleset analysis)
+(rule ((= t (Slice A d w)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Part A d b)) (closed A a) (!= a b)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Comb A d b)) (closed A a)) ((closed t a)) :ruleset analysis)
 (rule ((= t (Comb A d a))) ((closed t a)) :ruleset analysis)
@@ -135,6 +148,8 @@ _ANALYSES = """
 (rule ((= t (Matmul A B)) (whole A) (whole B)) ((whole t)) :ruleset analysis)
 (rule ((= t (Sum d A)) (whole A)) ((whole t)) :ruleset analysis)
 (rule ((= t (Max d A)) (whole A)) ((whole t)) :ruleset analysis)
+(rule ((= t (Swap A d e)) (whole A)) ((whole t)) :ruleset analysis)
+(rule ((= t (Slice A d w)) (whole A)) ((whole t)) :ruleset analysis)
 
 ; A product with an identity is not reassociated, or it would go on for ever.
 (rule ((= A (Bin g A B))) ((subsume (Bin g A B))) :ruleset simplification)
@@ -205,6 +220,7 @@ _GROUND_SORTS = {
     "constant": "BigRat BigRat",
     "dim": "i64",
     "axis": "String",
+    "window": "String",
 }
 
 
@@ -293,7 +309,13 @@ class _Compiler:
             case "unit", (term, dim):
                 self.premises.append(f'(= (Whole "1") (size {self.match(term)} {dim}))')
             case "uncut", (term, dim):
-                self.premises.append(f"(= (Whole w) (size {self.match(term)} {dim}))")
+                # A name of its own: two uncut dims need not have the same size.
+                whole = f"w{len(self.premises)}"
+                self.premises.append(f"(= (Whole {whole}) (size {self.match(term)} {dim}))")
+            case "mean", (constant, term, dim):
+                size, (number, sizes) = f"s{len(self.premises)}", _constant(constant)
+                self.premises.append(f"(= {size} (size {self.match(term)} {dim}))")
+                self.premises.append(f"(share {size} {number} {sizes})")
             case "free", (term, dim, axis):
                 size = f"s{len(self.premises)}"
                 self.premises.append(f"(= {size} (size {self.match(term)} {dim}))")

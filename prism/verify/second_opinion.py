@@ -18,8 +18,8 @@ from xdsl.dialects import func
 from prism.dialects.kernel import GraphDefOp
 from prism.dialects.sym import axis_parameter, shape_of
 from prism.verify.exact import ExactArray, UndecidedError, exact, same
-from prism.verify.execute import NotExecutableError, execute
-from prism.verify.refute import counterexample, size_names
+from prism.verify.execute import Memo, NotExecutableError, execute
+from prism.verify.refute import Examples, size_names
 
 POINTS = 2
 """The points at which each graph is executed."""
@@ -41,6 +41,7 @@ class _Point:
     counts: Mapping[str, int]
     inputs: Sequence[ExactArray]
     expected: Sequence[ExactArray]
+    memo: Memo
 
 
 class SecondOpinion:
@@ -49,6 +50,7 @@ class SecondOpinion:
     def __init__(self, workload: func.FuncOp) -> None:
         self.workload = workload
         self._points: dict[tuple[str, ...], list[_Point]] = {}
+        self._examples = Examples(workload)
 
     def confirm(self, graph: func.FuncOp) -> int:
         """
@@ -69,7 +71,7 @@ class SecondOpinion:
         confirmed = 0
         for point in self._points[axes]:
             try:
-                found = execute(graph, point.inputs, point.sizes, point.counts)
+                found = execute(graph, point.inputs, point.sizes, point.counts, point.memo)
                 equal = all(same(a, b) for a, b in zip(found, point.expected, strict=True))
             except (UndecidedError, NotExecutableError):
                 continue
@@ -78,7 +80,7 @@ class SecondOpinion:
                 at = ", ".join(f"{k} = {v}" for k, v in {**point.sizes, **counts}.items())
                 raise self._disagreement(graph, f"at {at} a result differs")
             confirmed += 1
-        if not self._points[axes] and (example := counterexample(self.workload, graph)) is not None:
+        if not self._points[axes] and (example := self._examples.against(graph)) is not None:
             raise self._disagreement(graph, example)
         return confirmed
 
@@ -103,10 +105,11 @@ class SecondOpinion:
                 return
             inputs = [_random(shape, _PALETTES[seed % 2], state) for shape in shapes]
             try:
+                # Not with the memo of the graphs: the two share no computation.
                 expected = execute(self.workload, inputs, sizes, {})
             except (UndecidedError, NotExecutableError):
                 continue
-            yield _Point(sizes, counts, inputs, expected)
+            yield _Point(sizes, counts, inputs, expected, Memo())
 
 
 def _random(shape: tuple[int, ...], palette: Sequence[str], state: random.Random) -> ExactArray:

@@ -120,6 +120,8 @@ SIGN_FACTS: tuple[SignFact, ...] = (
         (matmul A B) if (total A), (total B)
         (sum d A) if (total A)
         (max d A) if (total A), (uncut A d)
+        (swap A d e) if (total A)
+        (slice A d w) if (total A)
         (gelu A) if (total A)
         (gelu_tanh A) if (total A)
         (part A d a) if (total A)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from prism.dialects.sym_expr import SymExpr
 from prism.verify.language import argument_sorts
 
 Size = tuple[str, ...]
@@ -59,6 +60,10 @@ class TermTable:
     terms: list[Term] = field(default_factory=list[Term])
     symbols: dict[str, int] = field(default_factory=dict[str, int])
     inputs: dict[str, int] = field(default_factory=dict[str, int])
+    windows: dict[str, tuple[SymExpr, SymExpr]] = field(
+        default_factory=dict[str, tuple[SymExpr, SymExpr]]
+    )
+    """By name the first element inside a slice and the first after it."""
     _index: dict[tuple[object, ...], int] = field(default_factory=dict[tuple[object, ...], int])
 
     def shape(self, term: int) -> Shape:
@@ -133,6 +138,28 @@ class TermTable:
         shape = self._with_size(a, dim, UNIT)
         return self._add("max", (dim, a), shape, self.axes(a))
 
+    def swap(self, a: int, dim: int, other: int) -> int:
+        """Two dims exchanged, the later one (counted from the end: the smaller number) first."""
+        if dim >= other:
+            raise IllShapedError(f"dims {dim} and {other} are not in order")
+        shape = list(self._with_size(a, dim, self._size(a, other)))
+        shape[-other] = self._size(a, dim)
+        return self._add("swap", (a, dim, other), tuple(shape), self.axes(a))
+
+    def window(self, first: SymExpr, last: SymExpr) -> str:
+        """The name of the elements from `first` up to before `last`, for `slice`."""
+        name = f"{first}:{last}"
+        self.windows[name] = (first, last)
+        return name
+
+    def slice(self, a: int, dim: int, window: str) -> int:
+        """The elements of a dim inside a window of the table."""
+        if len(self._size(a, dim)) > 1:
+            raise IllShapedError(f"a slice of the cut size {size_text(self._size(a, dim))}")
+        first, last = self.windows[window]
+        shape = self._with_size(a, dim, (str(last - first),))
+        return self._add("slice", (a, dim, window), shape, self.axes(a))
+
     def part(self, a: int, dim: int, axis: str) -> int:
         """The chunk along a dim that the index of an axis chooses."""
         size = self._size(a, dim)
@@ -195,6 +222,10 @@ class TermTable:
                 return self.sum(dim, a)
             case "max", (int() as dim, int() as a):
                 return self.max(dim, a)
+            case "swap", (int() as a, int() as dim, int() as other):
+                return self.swap(a, dim, other)
+            case "slice", (int() as a, int() as dim, str() as window) if window in self.windows:
+                return self.slice(a, dim, window)
             case "part", (int() as a, int() as dim, str() as axis):
                 return self.part(a, dim, axis)
             case "comb", (int() as a, int() as dim, str() as axis):
@@ -223,6 +254,16 @@ class TermTable:
         for name, exponent in exponents.items():
             sizes *= Fraction(self.constants_symbol(name)) ** exponent
         return Constant(value, sizes if value else Fraction(1))
+
+    def share(self, size: Size) -> Constant | None:
+        """1 over a size; None where it is cut or no number or size that a constant names."""
+        if len(size) != 1:
+            return None
+        (whole,) = size
+        if whole.isdigit() and int(whole) > 0:
+            return Constant(Fraction(1, int(whole)))
+        prime = self.symbols.get(whole)
+        return None if prime is None else Constant(Fraction(1), Fraction(1, prime))
 
     def _add(
         self, head: str, arguments: tuple[Argument, ...], shape: Shape, axes: frozenset[str]

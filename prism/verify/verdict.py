@@ -21,7 +21,7 @@ class Limits:
     nodes: int = 20_000
     seconds: float = 10.0
     memory: int = 4 * 2**30
-    """Bytes that the process may hold."""
+    """Bytes that the process may take beyond what it held before."""
     distributions: int = 2
     """How often products of sums are multiplied out; not a limit but the depth of the search."""
 
@@ -39,4 +39,6 @@ class Verdict:
     reason: str = ""
     certificate: str = ""
     """Of an equal one, where it was asked for: the proof as `prism/verify/certificate.py` says."""
+    digest: str = ""
+    """With a certificate: the digest of what was decided (`prism/verify/digest.py`)."""
     seconds: float = 0.0

@@ -14,7 +14,7 @@ from prism.dialects.sym import Constraint
 from prism.search.graphs import Graph
 from prism.search.layouts import Row, step_layouts
 from prism.search.maps import Maps
-from prism.search.sgraph import SGraph
+from prism.search.sgraph import SGraph, solutions
 
 
 def instances(sgraph: SGraph) -> Iterator[Maps]:
@@ -37,7 +37,7 @@ def instances(sgraph: SGraph) -> Iterator[Maps]:
             return
         axis = axes[index]
         alone, across = due[axis]
-        for chosen in _solutions(variables[axis], alone):
+        for chosen in solutions(variables[axis], alone):
             values.update(chosen)
             row = tuple(
                 _cut(sgraph.maps.get((tensor, axis), REPL), values, representative)
@@ -135,25 +135,3 @@ def _due(
         alone, across = result[axes[max(met)]]
         (alone if len(met) == 1 else across).append(constraint)
     return result
-
-
-def _solutions(
-    variables: Sequence[str], constraints: Sequence[Constraint]
-) -> Iterator[dict[str, bool]]:
-    """Every assignment of an axis's variables that satisfies its constraints, false before true."""
-    position = {name: index for index, name in enumerate(variables)}
-    due: dict[int, list[Constraint]] = {}
-    for constraint in constraints:
-        due.setdefault(max(position[name] for name in constraint.variables), []).append(constraint)
-    values: dict[str, bool] = {}
-
-    def extend(index: int) -> Iterator[dict[str, bool]]:
-        if index == len(variables):
-            yield dict(values)
-            return
-        for value in (False, True):
-            values[variables[index]] = value
-            if all(constraint.holds(values) for constraint in due.get(index, ())):
-                yield from extend(index + 1)
-
-    yield from extend(0)

@@ -80,7 +80,7 @@ def forge(bundle: Bundle, change: Callable[[dict[str, Any]], object]) -> None:
     content = json.loads(path.read_text())
     del content["manifest_sha256"]
     change(content)
-    canonical = bundle_module._canonical
+    canonical = bundle_module.canonical
     content["manifest_sha256"] = hashlib.sha256(canonical(content)).hexdigest()
     path.write_bytes(canonical(content))
 
@@ -198,7 +198,7 @@ def test_failure_leaves_the_old_bundle_and_no_debris(
     def fail(path: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(bundle_module, "_write_file", fail)
+    monkeypatch.setattr(bundle_module, "write_file", fail)
     with pytest.raises(BundleError, match="No space left on device"):
         write_bundle(copy_bundle.path, copy_manifest(), COPY_FILES)
     assert load_bundle(copy_bundle.path) == copy_bundle

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import StringAttr
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -13,6 +14,8 @@ from prism.dialects import threadblock
 from prism.dialects.operators import OPERATORS, Kind
 from prism.dialects.sym import ExprAttr, MapAttr
 from prism.dialects.sym_expr import SymExpr
+from prism.passes.generate import GeneratePass
+from prism.passes.instantiate_maps import InstantiateMapsPass
 from prism.verify.api import verify_candidates
 from prism.verify.evaluate import EvaluationError, evaluate_candidate, evaluate_function, shape_at
 from prism.verify.refute import size_names
@@ -50,6 +53,14 @@ def changes(op: Operation):
         if op.constant_value is not None:
             for value in (op.constant_value + 1, op.constant_value * 2, SymExpr.constant(1)):
                 yield f"by {value}", lambda o, v=value: o.properties.update(constant=ExprAttr(v))
+        if op.bounds is not None:
+            first, last = op.attribute_values.bounds
+            for start in (first + 1, first + SymExpr.symbol("k"), last):
+                ends = [ExprAttr(start), ExprAttr(start + last - first)]
+                yield (
+                    f"from {start}",
+                    lambda o, e=ends: o.properties.update(bounds=ArrayAttr(e)),
+                )
         if op.dim_value is not None:
             yield "other dim", lambda o: o.properties.update(dim=type(o.dim)(1 - o.dim.data))
         yield "dropped", drop
@@ -131,7 +142,17 @@ def agrees(workload: FuncOp, mutant: FuncOp) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["matmul", "rms_norm", "swiglu", "rms_norm_mlp", "softmax", "lora", "geglu"]
+    "name",
+    [
+        "matmul",
+        "rms_norm",
+        "swiglu",
+        "rms_norm_mlp",
+        "softmax",
+        "lora",
+        "geglu",
+        "layer_norm_linear",
+    ],
 )
 def test_no_mutant_is_proven_unless_execution_agrees(candidates, name: str) -> None:
     workload, graphs = candidates(name)
@@ -152,3 +173,46 @@ def test_no_mutant_is_proven_unless_execution_agrees(candidates, name: str) -> N
     assert not unsound
     assert len(found) >= 70
     assert equal < len(found) / 4
+
+
+SLICING = """
+!wqkv = tensor<?x?xf16, #sym.shape<[d, q + 2 * k]>>
+!qkv = tensor<?x?xf16, #sym.shape<[n, q + 2 * k]>>
+!q = tensor<?x?xf16, #sym.shape<[n, q]>>
+!k = tensor<?x?xf16, #sym.shape<[n, k]>>
+func.func @qkv(%x: !x, %w_qkv: !wqkv) -> (!q, !k) {
+  %qkv = kernel.matmul %x, %w_qkv : (!x, !wqkv) -> !qkv
+  %q = kernel.slice %qkv dim 1 from <0> to <q> : (!qkv) -> !q
+  %k = kernel.slice %qkv dim 1 from <q> to <q + k> : (!qkv) -> !k
+  %e = kernel.exp %k : (!k) -> !k
+  func.return %q, %e : !q, !k
+}
+"""
+
+TRANSPOSING = """
+!y = tensor<?x?xf16, #sym.shape<[m, d]>>
+!yt = tensor<?x?xf16, #sym.shape<[d, m]>>
+!p = tensor<?x?xf16, #sym.shape<[n, m]>>
+func.func @scores(%x: !x, %y: !y) -> !x {
+  %yt = kernel.transpose %y perm [1, 0] : (!y) -> !yt
+  %s = kernel.matmul %x, %yt : (!x, !yt) -> !p
+  %e = kernel.exp %s : (!p) -> !p
+  %o = kernel.matmul %e, %y : (!p, !y) -> !x
+  func.return %o : !x
+}
+"""
+
+
+@pytest.mark.parametrize("text", [TRANSPOSING, SLICING], ids=["transpose", "slice"])
+def test_no_mutant_that_moves_data_is_proven_unless_execution_agrees(module_of, text: str) -> None:
+    module = module_of(text)
+    for module_pass in (GeneratePass(), InstantiateMapsPass()):
+        module_pass.apply(Context(), module)
+    workload, *graphs = (op for op in module.ops if isinstance(op, FuncOp))
+    assert all(verdict.kind == "equal" for verdict in verify_candidates(workload, graphs))
+    found = [mutant for graph in graphs for mutant in mutants(graph)]
+    verdicts = verify_candidates(workload, [m.function for m in found], Limits(seconds=300))
+    equal = [m for m, verdict in zip(found, verdicts, strict=True) if verdict.kind == "equal"]
+    assert not [mutant.what for mutant in equal if not agrees(workload, mutant.function)]
+    assert len(found) >= 50
+    assert len(equal) < len(found) / 4

@@ -1,35 +1,16 @@
-"""What ops of the `thread` dialect with a region share: bound operands, and the yield."""
+"""Operands bound to the arguments of a region, `(%a = %x : T, ..)`, for ops of every dialect."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.utils import AbstractYieldOperation
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, lazy_traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsTerminator, OpTrait
-
-
-def _yield_traits() -> tuple[OpTrait, ...]:
-    from prism.dialects.thread_elementwise import MapOp, ReduceOp
-    from prism.dialects.thread_kernel import ForOp
-
-    return IsTerminator(), HasParent(ForOp, MapOp, ReduceOp)
-
-
-@irdl_op_definition
-class YieldOp(AbstractYieldOperation[Attribute]):
-    """Ends the region of a loop, a map or a reduction with its values."""
-
-    name = "thread.yield"
-
-    traits = lazy_traits_def(_yield_traits)
 
 
 def parse_bindings(
-    parser: Parser, element: Attribute | None
+    parser: Parser, element: Attribute | None = None
 ) -> list[tuple[Parser.Argument, SSAValue]]:
     """`(%a = %x : T, ..)`; the arguments have the operands' types, or all of them `element`."""
 
